@@ -1,0 +1,50 @@
+# The course's daily commands; `make` alone lists them. Works with GNU make from 3.81 (macOS).
+#
+#   VENV=path    another environment folder: one holds several GB, so clones can share it. Each clone
+#                still runs its own code, for PYTHONPATH stands before what is installed there.
+#   PYTHON=name  the interpreter that makes the environment (default: the newest supported one found)
+#   LAB_ARGS=... options for JupyterLab, such as LAB_ARGS="--no-browser --port 8899"
+
+VENV ?= .venv
+override VENV := $(patsubst ~/%,$(HOME)/%,$(VENV))
+PYTHON ?= $(shell for name in "$(VENV)/bin/python" \
+	python3.13 python3.12 python3.11 python3.10 python3 python; do \
+	"$$name" -m course_utils.environment --fits >/dev/null 2>&1 && echo "$$name" && break; done)
+RUN = "$(VENV)/bin/python"
+export PYTHONPATH := $(CURDIR)
+
+.PHONY: help setup lab test course notebooks figures clean
+
+help:
+	@echo 'make lab        set everything up and open JupyterLab on the first lesson'
+	@echo 'make test       run all tests, and compare what every notebook prints with what is stored'
+	@echo 'make course     run every notebook in order; show the time and peak memory of each'
+	@echo 'make notebooks  run every notebook and store its new outputs'
+	@echo 'make figures    draw everything in figures/ again'
+	@echo 'make setup      only make the environment (the commands above do so themselves)'
+	@echo 'make clean      remove caches and built files, not the environment or your progress'
+
+setup:
+	@python="$(or $(PYTHON),python3)"; command -v "$$python" >/dev/null || { \
+	echo "There is no $$python here. Install Python, or name it: make PYTHON=/path/to/python3"; \
+	exit 1; }; "$$python" -m course_utils.environment "$(VENV)"
+
+lab: setup
+	@$(RUN) -m course_utils lab $(LAB_ARGS)
+
+test: setup
+	@$(RUN) -m ruff check .
+	@$(RUN) -m pytest
+
+course: setup
+	@$(RUN) -m course_utils course
+
+notebooks: setup
+	@$(RUN) -m course_utils course --write
+
+figures: setup
+	@$(RUN) -m course_utils figures
+
+clean:
+	@rm -rf .hypothesis .pytest_cache .ruff_cache _site build *.egg-info
+	@find course_utils notebooks tests -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +

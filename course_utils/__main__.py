@@ -1,0 +1,79 @@
+"""The course's commands: python -m course_utils COMMAND ...
+
+Imports nothing that must be installed, so that `setup` and `doctor` run when nothing is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable
+
+from course_utils import __version__
+
+
+def of_module(name: str) -> Callable[[list[str]], int | None]:
+    """The main function of a module, which is imported when the command runs, not before."""
+    return lambda options: importlib.import_module(f"course_utils.{name}").main(options)
+
+
+def show_progress(options: list[str]) -> None:
+    """Print which exercises are solved."""
+    argparse.ArgumentParser(prog="python -m course_utils progress").parse_args(options)
+    from course_utils.exercises import progress
+
+    print(progress())
+
+
+COMMANDS = {
+    "setup": (of_module("environment"), "make the environment .venv and install what is needed"),
+    "doctor": (of_module("doctor"), "check the environment and say how to mend it"),
+    "lab": (of_module("lab"), "open JupyterLab on the first lesson"),
+    "course": (of_module("course"), "run every notebook; show its time and peak memory"),
+    "figures": (of_module("diagrams"), "draw everything in figures/ again"),
+    "progress": (show_progress, "show which exercises are solved"),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command's name; what follows belongs to the command itself."""
+    width = max(map(len, COMMANDS)) + 2
+    listing = "\n".join(f"  {name:{width}}{text}" for name, (_, text) in COMMANDS.items())
+    own = argparse.ArgumentParser(
+        prog="python -m course_utils",
+        usage="%(prog)s COMMAND [options]",
+        description=f"commands:\n{listing}\n\npython -m course_utils COMMAND --help tells more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    own.add_argument("--version", action="version", version=__version__)
+    own.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
+    own.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return own
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code; each is imported only when it is called."""
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv:
+        parser().print_help()
+        return 0
+    args = parser().parse_args(argv)
+    try:
+        return COMMANDS[args.command][0](args.options) or 0
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("course_utils"):
+            raise
+        print(
+            f"{args.command}: the package {error.name!r} is missing here ({sys.executable}); "
+            "python -m course_utils doctor says how to mend it",
+            file=sys.stderr,
+        )
+        return 1
+    except KeyboardInterrupt:
+        print(f"{args.command}: stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+"""Corpora by name or path: what ships with the course, and real ones that are downloaded.
+
+A downloaded file is checked by its hash. `COURSE_DATA_DIR` may name a folder with copies; then
+nothing is downloaded.
+"""
+
+import hashlib
+import os
+import random
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from course_utils.data.pairs import Pair
+from course_utils.data.small_world import small_world
+from course_utils.data.text import normalise
+
+SHIPPED = ("small-world", "everyday")
+_EVERYDAY = Path(__file__).with_name("everyday.tsv")
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file on the web: where it is, its hash, and the member to read if it is an archive."""
+
+    file: str
+    url: str
+    known_hash: str
+    member: str | None = None
+
+
+REMOTE = {
+    "fra-eng": Remote(
+        "fra-eng.zip",
+        "http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
+        "sha1:94646ad1522d915e7b0f9296181140edcf86a4f5",
+        member="fra.txt",
+    ),
+    "tiny-shakespeare": Remote(
+        "tiny-shakespeare.txt",
+        "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+        "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+    ),
+}
+
+
+class CorpusError(ValueError):
+    """A corpus cannot be found or read; the message says why and what to do."""
+
+
+@dataclass
+class Corpus:
+    """Pairs, and what became of every line of the file they came from.
+
+    Attributes:
+        name: as it was asked for.
+        pairs: in the order of the file.
+        lines: number of lines read; 0 for a generated corpus.
+        dropped: reason -> the numbers of the lines left out for it, from 1.
+    """
+
+    name: str
+    pairs: list[Pair]
+    lines: int = 0
+    dropped: dict[str, list[int]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        text = f"{self.name}: {len(self.pairs):,} pairs"
+        if self.lines:
+            text += f" from {self.lines:,} lines"
+        for reason, numbers in self.dropped.items():
+            where = ", ".join(map(str, numbers[:3])) + (", ..." if len(numbers) > 3 else "")
+            text += f"; dropped {len(numbers):,} with {reason} (line {where})"
+        return text
+
+
+def load_corpus(name_or_path: str | os.PathLike, size: int | None = None) -> Corpus:
+    """Load sentence pairs.
+
+    Args:
+        name_or_path: "small-world" or "everyday" (shipped), "fra-eng" (downloaded once, or taken
+            from `COURSE_DATA_DIR`), or the path of a tab-separated UTF-8 file: source, target,
+            and any further columns, which are ignored.
+        size: at most so many pairs, from the beginning.
+
+    Raises:
+        CorpusError: the name is unknown, the file cannot be had, or it holds no pairs.
+    """
+    name = os.fspath(name_or_path)
+    if size is not None and size < 1:
+        raise CorpusError(f"size must be at least 1, got {size}")
+    if name == "small-world":
+        return Corpus(name, small_world("train", size))
+    if name == "everyday":
+        return _truncate(_parse(name, _EVERYDAY.read_bytes()), size)
+    if name == "fra-eng":
+        return _truncate(_parse(name, _read_member(corpus_file(name), REMOTE[name].member)), size)
+    if name in REMOTE:
+        raise CorpusError(f"{name!r} holds running text, not pairs: read corpus_file({name!r})")
+    path = Path(name)
+    if not path.suffix and not path.exists():
+        known = ", ".join((*SHIPPED, "fra-eng"))
+        raise CorpusError(f"unknown corpus {name!r}: use one of {known}, or the path of a .tsv file")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorpusError(f"cannot read the corpus {name!r}: {error.strerror or error}") from None
+    return _truncate(_parse(name, data), size)
+
+
+def corpus_file(name: str) -> Path:
+    """The file of a real corpus: from `COURSE_DATA_DIR` when set, else downloaded and checked.
+
+    Raises:
+        CorpusError: the name is unknown, or there is neither a copy nor a network.
+    """
+    if name not in REMOTE:
+        raise CorpusError(f"unknown corpus {name!r}: these can be downloaded: {', '.join(REMOTE)}")
+    remote = REMOTE[name]
+    if folder := os.environ.get("COURSE_DATA_DIR"):
+        path = Path(folder) / remote.file
+        if path.is_file():
+            return path
+        raise CorpusError(
+            f"COURSE_DATA_DIR is {folder!r}, but there is no {remote.file} in it: "
+            "put a copy there, or unset the variable to download it"
+        )
+    import pooch
+
+    try:
+        path = pooch.retrieve(
+            remote.url,
+            known_hash=remote.known_hash,
+            fname=remote.file,
+            path=pooch.os_cache("attention-course"),
+            progressbar=True,
+        )
+    except Exception as error:
+        raise CorpusError(
+            f"{name} could not be downloaded from {remote.url} ({type(error).__name__}: {error}). "
+            "Without a network use a corpus that ships with the course "
+            f"({', '.join(SHIPPED)}), or put a copy of {remote.file} into a folder and set "
+            "COURSE_DATA_DIR to it"
+        ) from error
+    return Path(path)
+
+
+def _read_member(path: Path, member: str) -> bytes:
+    """One file of a zip archive, in whatever folder it stands; nothing is written to disk."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = [
+                name
+                for name in archive.namelist()
+                if name.split("/")[-1] == member and not name.startswith("__MACOSX")
+            ]
+            if not found:
+                raise CorpusError(f"{path} holds no {member}: delete the file and load it again")
+            return archive.read(found[0])
+    except zipfile.BadZipFile:
+        raise CorpusError(
+            f"{path} is not a zip archive (cut off, or a web page instead of the file): "
+            "delete it and load it again"
+        ) from None
+
+
+def _parse(name: str, data: bytes) -> Corpus:
+    """Tab-separated lines to pairs; what does not fit is counted with its reason."""
+    pairs, dropped = [], {}
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")  # not splitlines: U+2028 is no line end
+    if lines and not lines[-1].strip():
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        try:
+            columns = [normalise(column) for column in line.decode("utf-8").split("\t")]
+        except UnicodeDecodeError as error:
+            raise CorpusError(
+                f"{name}, line {number} is not UTF-8 ({error.reason}): save the file as UTF-8"
+            ) from None
+        if reason := _fault(columns):
+            dropped.setdefault(reason, []).append(number)
+        else:
+            pairs.append(Pair(columns[0], columns[1]))
+    corpus = Corpus(name, pairs, len(lines), dropped)
+    if len(pairs) * 2 <= len(lines):
+        raise CorpusError(
+            f"{corpus}. A corpus has one pair a line: source, tab, target, in UTF-8"
+        )
+    return corpus
+
+
+def _fault(columns: list[str]) -> str | None:
+    """Why these columns are no pair, or None."""
+    if columns == [""]:
+        return "nothing on the line"
+    if len(columns) < 2:
+        return "no tab"
+    if not (columns[0] and columns[1]):
+        return "an empty side"
+    return None
+
+
+def _truncate(corpus: Corpus, size: int | None) -> Corpus:
+    corpus.pairs = corpus.pairs[:size]
+    return corpus
+
+
+def split_by_source(
+    pairs: Sequence[Pair], held_out: int, seed: int = 0
+) -> tuple[list[Pair], list[Pair]]:
+    """Hold out so many sources, with all their translations: no source stands on both sides.
+
+    Sources that read the same (case and final punctuation apart) count as one.
+
+    Returns:
+        training pairs and held-out pairs, each in the order given.
+
+    Raises:
+        ValueError: there are not more than `held_out` sources.
+    """
+    keys = [pair.source.lower().rstrip(" .!?") for pair in pairs]
+    # ranked by hash, so that the choice does not depend on the order or number of the pairs
+    ranked = sorted(set(keys), key=lambda key: hashlib.sha1(f"{seed}:{key}".encode()).digest())
+    if not 0 < held_out < len(ranked):
+        raise ValueError(
+            f"held_out must lie in 1..{len(ranked) - 1} (there are {len(ranked)} different "
+            f"sources), got {held_out}"
+        )
+    chosen = set(ranked[:held_out])
+    train = [pair for pair, key in zip(pairs, keys, strict=True) if key not in chosen]
+    held = [pair for pair, key in zip(pairs, keys, strict=True) if key in chosen]
+    return train, held
+
+
+def sample(pairs: Sequence[Pair], size: int, seed: int = 0) -> list[Pair]:
+    """So many pairs drawn without replacement, the same ones for the same seed."""
+    return random.Random(seed).sample(list(pairs), size)

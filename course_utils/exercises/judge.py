@@ -1,0 +1,162 @@
+"""Tell right from wrong, and name the mistake when exactly one explanation fits every probe.
+
+Better no name than a wrong one: an answer that agrees with no known mistake on all probes gets
+only facts, each of them measured.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from course_utils.exercises.facts import advice
+from course_utils.exercises.model import Exercise, Mistake
+from course_utils.exercises.runner import SECONDS, Session, outcomes, run_answer
+from course_utils.exercises.source import is_untouched
+from course_utils.exercises.values import Gap, Raised, gap, number, show
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input with what was expected and what was given."""
+
+    args: tuple
+    expected: Any
+    given: Any
+    index: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of an answer.
+
+    `status` is one of "right", "mistake" (named), "wrong" (facts only), "error" (it raised),
+    "time" (it did not end), "unfinished" (the placeholder still raises), "not attempted" and
+    "not checked" (nothing to check was given).
+    """
+
+    status: str
+    mistakes: tuple[Mistake, ...] = ()
+    facts: tuple[str, ...] = ()
+    case: Case | None = None
+    printed: str = ""
+
+
+@functools.cache
+def expected_outcomes(exercise: Exercise) -> list[Any]:
+    """What the reference gives on every probe."""
+    return outcomes(exercise.play, exercise.variant(), exercise.probes)
+
+
+@functools.cache
+def variants(exercise: Exercise) -> list[tuple[tuple[Mistake, ...], list[Any]]]:
+    """Every known mistake, then every pair that can be made together, with their outcomes."""
+    chosen = [(mistake,) for mistake in exercise.mistakes] + exercise.pairs()
+    return [
+        (some, outcomes(exercise.play, exercise.combine(*some).answer, exercise.probes))
+        for some in chosen
+    ]
+
+
+def _equal(expected: list[Any], given: list[Any]) -> bool:
+    return all(gap(a, b).size <= 1 for a, b in zip(expected, given, strict=True))
+
+
+def name_mistakes(exercise: Exercise, given: list[Any]) -> tuple[Mistake, ...]:
+    """The mistakes that explain every outcome; empty when none or several explanations fit."""
+    fitting = [some for some, found in variants(exercise) if _equal(found, given)]
+    singles = [some for some in fitting if len(some) == 1]
+    candidates = singles or fitting
+    if not candidates:
+        return ()
+    names = [{m.name for m in some} for some in candidates]
+    certain = set.intersection(*names)
+    return tuple(m for m in candidates[0] if m.name in certain)
+
+
+def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> Verdict:
+    """Run an answer on all probes and say what is known of it."""
+    if is_untouched(exercise, answer):
+        return Verdict("not attempted")
+    problem = _unsuitable(exercise, answer)
+    if problem:
+        return Verdict("not checked", facts=(problem,))
+    session = run_answer(exercise.play, answer, exercise.probes, seconds)
+    for run, args in zip(session.runs, exercise.probes):
+        if run.timed_out:
+            return _out_of_time(session, args, seconds)
+    return _judge_runs(exercise, answer, session)
+
+
+def _unsuitable(exercise: Exercise, answer: Any) -> str:
+    if exercise.kind == "class" and not isinstance(answer, type):
+        return f"give the class itself: check({exercise.name!r}, YourClass)"
+    if exercise.kind == "function" and not callable(answer):
+        return f"a function is wanted here, this is of type {type(answer).__name__}"
+    return ""
+
+
+def _out_of_time(session: Session, args: tuple, seconds: float) -> Verdict:
+    if session.interrupted:
+        facts = ["you interrupted it"]
+    else:
+        facts = [f"it did not end within {number(float(seconds))} seconds: does a loop never stop?"]
+    if session.stuck:
+        facts.append("it could not be stopped either: restart the kernel if the computer gets slow")
+    return Verdict("time", facts=tuple(facts), case=Case(args, None, None), printed=session.printed)
+
+
+def _judge_runs(exercise: Exercise, answer: Any, session: Session) -> Verdict:
+    *runs, repeated = session.runs
+    given = [run.value for run in runs]
+    expected = expected_outcomes(exercise)
+    gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
+    for run in runs:
+        if isinstance(run.value, Raised) and run.value.type_name == "NotImplementedError":
+            return Verdict("unfinished", facts=(run.where,) if run.where else ())
+    side_effects = _side_effects(exercise, runs)
+    if gap(given[0], repeated.value).size > 1:
+        side_effects.append("it gives different answers to the same input: is it random?")
+    if all(g.size <= 1 for g in gaps) and not side_effects:
+        return Verdict("right", printed=session.printed)
+    first = next((i for i, g in enumerate(gaps) if g.size > 1), 0)
+    case = Case(exercise.probes[first], expected[first], given[first], gaps[first].index)
+    mistakes = name_mistakes(exercise, given)
+    if mistakes:
+        return Verdict("mistake", mistakes, tuple(side_effects), case, session.printed)
+    if isinstance(case.given, Raised):
+        facts = [f"it raised {show(case.given)}", runs[first].where, advice(case.given)]
+        status = "error"
+    else:
+        facts = _facts(exercise, answer, case, gaps[first])
+        status = "wrong"
+    return Verdict(status, (), tuple(f for f in facts + side_effects if f), case, session.printed)
+
+
+def _side_effects(exercise: Exercise, runs: list) -> list[str]:
+    changed = sorted({i for run in runs for i in run.changed})
+    names = [exercise.argument(i) for i in changed]
+    return [f"it changes its input {name} in place: work on a copy" for name in names]
+
+
+def _facts(exercise: Exercise, answer: Any, case: Case, found: Gap) -> list[str]:
+    if found.size <= 1:
+        return []
+
+    def play_again(*args):
+        return run_answer(exercise.play, answer, [args], 2.0).runs[0].value
+
+    facts = [found.fact]
+    facts += [fact(play_again, case.args, case.expected, case.given) for fact in exercise.facts]
+    if found.index is not None:
+        expected, given = (_entry(x, found.index) for x in (case.expected, case.given))
+        if expected is not None:
+            where = f"the first difference is at {list(found.index)}"
+            facts.append(f"{where}: expected {expected}, given {given}")
+    return facts
+
+
+def _entry(value: Any, index: tuple[int, ...]) -> str | None:
+    try:
+        return show(value[index] if hasattr(value, "dim") else value[index[0]])
+    except (TypeError, IndexError, KeyError):
+        return None

@@ -1,0 +1,110 @@
+"""The learner's log: one JSON object a line, only ever added to; everything else is read from it.
+
+Lines that a crash cut short are skipped. Two kernels may write at once: a lock file in the
+system's temporary folder keeps their lines apart.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections import Counter
+from datetime import datetime, timezone
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def path() -> Path:
+    """Where the log is: COURSE_PROGRESS, or beside the notebooks, or in the home folder."""
+    if os.environ.get("COURSE_PROGRESS"):
+        return Path(os.environ["COURSE_PROGRESS"]).expanduser()
+    notebooks = _REPOSITORY / "notebooks"
+    return (notebooks if notebooks.is_dir() else Path.home()) / ".progress.jsonl"
+
+
+def write(event: str, exercise: str | None = None, **more) -> str:
+    """Add one line.
+
+    Returns:
+        An empty string, or one line that says why nothing could be written.
+    """
+    entry = {"time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "event": event}
+    if exercise is not None:
+        entry["exercise"] = exercise
+    line = json.dumps(entry | more, ensure_ascii=False).encode() + b"\n"
+    file = path()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(file), open(file, "a+b") as log:
+            if log.seek(0, os.SEEK_END):
+                log.seek(-1, os.SEEK_END)
+                if log.read(1) != b"\n":  # the line before was cut short
+                    line = b"\n" + line
+            log.write(line)
+    except (OSError, Timeout) as error:
+        return f"Progress is not saved: {error}. Set COURSE_PROGRESS to a file you can write."
+    return ""
+
+
+def _lock(file: Path) -> FileLock:
+    key = hashlib.sha1(str(file.resolve()).encode()).hexdigest()[:16]
+    return FileLock(Path(tempfile.gettempdir()) / f"course-progress-{key}.lock", timeout=5)
+
+
+def read() -> list[dict]:
+    """All entries that can be read, oldest first."""
+    try:
+        lines = path().read_bytes().splitlines()
+    except OSError:
+        return []
+    entries = []
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and "event" in entry:
+            entries.append(entry)
+    return entries
+
+
+def since_reset(exercise: str | None = None) -> list[dict]:
+    """The entries that count: after the last reset of everything or of the exercise."""
+    counting: list[dict] = []
+    for entry in read():
+        if entry["event"] == "reset":
+            name = entry.get("exercise")
+            counting = [e for e in counting if name and e.get("exercise") != name]
+        else:
+            counting.append(entry)
+    return [e for e in counting if exercise is None or e.get("exercise") == exercise]
+
+
+def solved() -> set[str]:
+    """The names of the exercises that were right once."""
+    return {e.get("exercise") for e in since_reset() if e.get("outcome") == "right"}
+
+
+def attempts() -> Counter:
+    """How often each exercise was checked."""
+    return Counter(e.get("exercise") for e in since_reset() if e["event"] == "check")
+
+
+def tags() -> Counter:
+    """How often each kind of mistake was made, over all exercises; repeated checks of one and the
+    same answer count once."""
+    seen = {
+        (e.get("exercise"), e.get("code"), tag)
+        for e in since_reset()
+        if e["event"] == "check"
+        for tag in e.get("tags", ())
+    }
+    return Counter(tag for _, _, tag in seen)
+
+
+def hints_shown(exercise: str) -> int:
+    """How many hints of an exercise were opened."""
+    return max((e.get("hint", 0) for e in since_reset(exercise)), default=0)

@@ -1,0 +1,242 @@
+"""Compare what an answer gave with what was expected, and write both in few digits."""
+
+import math
+import re
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor
+
+RTOL, ATOL = 1e-4, 1e-5
+_KINDS = {"bool": "true/false values", "int": "whole numbers", "float": "floating-point numbers"}
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Stands for a returned object that cannot be compared."""
+
+    type_name: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception as an outcome: some known mistakes are known by the error they raise."""
+
+    type_name: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far a value is from the expected one, in tolerances; `fact` says what is certain."""
+
+    size: float
+    fact: str = ""
+    index: tuple[int, ...] | None = None
+
+
+def freeze(value: Any) -> Any:
+    """A copy of an outcome that later code cannot change; tensors lose their gradient."""
+    if isinstance(value, Tensor):
+        return value.detach().cpu().clone()
+    if value is None or type(value) in (bool, int, float, str, Raised):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [freeze(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): freeze(item) for key, item in value.items()}
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a numpy number
+        return value.item()
+    if isinstance(value, Real):
+        return float(value)
+    return Opaque(type(value).__name__)
+
+
+def fresh(value: Any) -> Any:
+    """A deep copy of an argument, so that one call cannot spoil the next; callables stay."""
+    if isinstance(value, Tensor):
+        return value.clone()
+    if isinstance(value, (list, tuple)):
+        return type(value)(fresh(item) for item in value)
+    if isinstance(value, dict):
+        return {key: fresh(item) for key, item in value.items()}
+    return value
+
+
+def unchanged(before: Any, after: Any) -> bool:
+    """Whether an argument still holds, to the last bit, what it held."""
+    if isinstance(before, Tensor):
+        same_form = before.shape == after.shape and before.dtype == after.dtype
+        return same_form and bool(torch.equal(before.nan_to_num(), after.nan_to_num()))
+    if isinstance(before, (list, tuple)):
+        return len(before) == len(after) and all(map(unchanged, before, after))
+    if isinstance(before, dict):
+        return before.keys() == after.keys() and all(unchanged(before[k], after[k]) for k in before)
+    return callable(before) or before == after
+
+
+def gap(expected: Any, given: Any) -> Gap:
+    """Compare two frozen outcomes; 0 to 1 is equal, infinity is another form."""
+    if isinstance(expected, Raised) or isinstance(given, Raised):
+        return Gap(0.0 if _same_error(expected, given) else math.inf, "it raised an error")
+    if given is None and expected is not None:
+        return Gap(math.inf, "it returned None: is a `return` missing?")
+    if isinstance(expected, Tensor):
+        return _tensor_gap(expected, given)
+    if isinstance(expected, (bool, str)):
+        return _exact_gap(expected, given)
+    if isinstance(expected, (int, float)):
+        return _number_gap(expected, given)
+    if isinstance(expected, dict):
+        return _dict_gap(expected, given)
+    if isinstance(expected, list):
+        return _list_gap(expected, given)
+    return _exact_gap(expected, given)
+
+
+def _same_error(a: Any, b: Any) -> bool:
+    """Whether two errors are of one kind and read alike but for the sizes in them."""
+    if not (isinstance(a, Raised) and isinstance(b, Raised)):
+        return False
+    texts = [re.sub(r"\d+", "#", x.message) for x in (a, b)]
+    return a.type_name == b.type_name and texts[0] == texts[1]
+
+
+def _tensor_gap(expected: Tensor, given: Any) -> Gap:
+    if not isinstance(given, Tensor):
+        if expected.dim() == 0 and isinstance(given, (int, float)):
+            return _number_gap(expected.item(), given)
+        return Gap(math.inf, f"it returned {_article(given)}, not a tensor")
+    if given.shape != expected.shape:
+        return Gap(math.inf, f"the shape is {tuple(given.shape)}, not {tuple(expected.shape)}")
+    if _kind(given) != _kind(expected):
+        return Gap(
+            math.inf,
+            f"the dtype is {_dtype(given)}: it holds {_KINDS.get(_kind(given), 'other numbers')}, "
+            f"not {_KINDS[_kind(expected)]}",
+        )
+    if not expected.numel():
+        return Gap(0.0)
+    a, b = expected.double(), given.double()
+    distance = (a - b).abs() / (ATOL + RTOL * a.abs())
+    same = (a == b) | (a.isnan() & b.isnan())
+    distance = distance.masked_fill(same, 0.0).nan_to_num(nan=math.inf)
+    worst = distance.max().item()
+    first = tuple((distance > 1).nonzero()[0].tolist()) if worst > 1 else None
+    return Gap(worst, _nan_fact(expected, given), first)
+
+
+def _nan_fact(expected: Tensor, given: Tensor) -> str:
+    bad = int((~given.isfinite()).sum()) - int((~expected.isfinite()).sum())
+    dtype = "" if given.dtype == expected.dtype else f"the dtype is {_dtype(given)}"
+    if bad > 0:
+        return f"{bad} of {given.numel()} entries are NaN or infinite"
+    return dtype
+
+
+def _number_gap(expected: float, given: Any) -> Gap:
+    if isinstance(given, Tensor) and given.numel() == 1:
+        given = given.item()
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        return Gap(math.inf, f"it is {_article(given)}, not one number")
+    if not (math.isfinite(given) and math.isfinite(expected)):
+        return Gap(0.0 if str(float(given)) == str(float(expected)) else math.inf, f"it is {given}")
+    return Gap(abs(expected - given) / (ATOL + RTOL * abs(expected)))
+
+
+def _list_gap(expected: list, given: Any) -> Gap:
+    if isinstance(given, Tensor) and expected and not isinstance(expected[0], Tensor):
+        given = given.tolist()
+    if not isinstance(given, list):
+        return Gap(math.inf, f"it returned {_article(given)}, not {len(expected)} values")
+    if len(given) != len(expected):
+        return Gap(math.inf, f"it has {len(given)} entries, not {len(expected)}")
+    gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
+    return _worst({(i,): g for i, g in enumerate(gaps)}, "entry {}: ")
+
+
+def _dict_gap(expected: dict, given: Any) -> Gap:
+    if not isinstance(given, dict) or given.keys() != expected.keys():
+        names = ", ".join(expected)
+        return Gap(math.inf, f"it has other parts than {names}")
+    return _worst({key: gap(expected[key], given[key]) for key in expected}, "{}: ")
+
+
+def _worst(gaps: dict, prefix: str) -> Gap:
+    """The first part that differs, with the largest distance of all."""
+    size = max((g.size for g in gaps.values()), default=0.0)
+    key, first = next(((k, g) for k, g in gaps.items() if g.size > 1), (None, Gap(size)))
+    label = key[0] if isinstance(key, tuple) else key
+    fact = prefix.format(label) + first.fact if first.fact and key is not None else ""
+    index = key if isinstance(key, tuple) and first.index is None else None
+    return Gap(size, fact, index)
+
+
+def _exact_gap(expected: Any, given: Any) -> Gap:
+    if isinstance(expected, str) and isinstance(given, str):
+        same = expected.strip().lower() == given.strip().lower()
+        return Gap(0.0 if same else math.inf)
+    same = type(expected) is type(given) and expected == given
+    return Gap(0.0 if same else math.inf, "" if same else f"it is {_article(given)}")
+
+
+def _kind(x: Tensor) -> str:
+    if x.dtype == torch.bool:
+        return "bool"
+    return "float" if x.is_floating_point() else "complex" if x.is_complex() else "int"
+
+
+def _dtype(x: Tensor) -> str:
+    return str(x.dtype).removeprefix("torch.")
+
+
+def _article(value: Any) -> str:
+    """'a list', 'an int': what kind of thing a value is."""
+    name = value.type_name if isinstance(value, Opaque) else type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"
+
+
+def number(x: Any) -> str:
+    """One number in few digits."""
+    if isinstance(x, bool):
+        return str(x)
+    if isinstance(x, float):
+        if not math.isfinite(x):
+            return str(x)
+        text = f"{x:.1f}" if abs(x - round(x, 1)) < 1e-6 and abs(x) < 1e5 else f"{x:.4g}"
+        return text.removeprefix("-") if float(text) == 0 else text
+    return str(x)
+
+
+def show(value: Any, index: tuple[int, ...] | None = None, most: int = 48) -> str:
+    """A value as short text; of a large tensor only the row in which `index` lies."""
+    if isinstance(value, Tensor):
+        if value.numel() <= most:
+            return _nested(value)
+        row = (index or (0,) * value.dim())[: value.dim() - 1]
+        where = "".join(f"[{i}]" for i in row)
+        return f"{where} = {_nested(value[row].flatten()[:12])} of shape {tuple(value.shape)}"
+    if isinstance(value, (list, tuple)):
+        parts = [show(item, None, most) for item in value]
+        several = any(isinstance(item, Tensor) for item in value)
+        return ",\n".join(parts) if several else "[" + ", ".join(parts) + "]"
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {show(item, index, most)}" for key, item in value.items())
+    if isinstance(value, Opaque):
+        return _article(value)
+    if isinstance(value, Raised):
+        return f"{value.type_name}: {value.message}"
+    if callable(value):
+        return f"{getattr(value, '__name__', 'a function')}(...)"
+    return number(value) if isinstance(value, (bool, int, float)) else repr(value)[:200]
+
+
+def _nested(x: Tensor) -> str:
+    """A tensor as nested rows; rows of a matrix stand below each other."""
+    if x.dim() == 0:
+        return number(x.item())
+    if x.dim() == 1:
+        return "[" + ", ".join(number(item) for item in x.tolist()) + "]"
+    return "[" + ",\n ".join(_nested(row).replace("\n", "\n ") for row in x) + "]"

@@ -1,0 +1,116 @@
+"""Loss, learning-rate schedule and training loop for the translation models."""
+
+import math
+import random
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from course_utils.data.batches import Example, make_batches
+from course_utils.data.vocab import Vocab
+
+
+def masked_cross_entropy(
+    logits: Tensor, targets: Tensor, *, pad: int = Vocab.pad, label_smoothing: float = 0.0
+) -> Tensor:
+    """Mean negative log-likelihood over real tokens only; padding has no part in it.
+
+    Args:
+        logits: (B, T, V); targets: (B, T) ids.
+
+    Raises:
+        ValueError: there is no real token.
+    """
+    if not targets.ne(pad).any():
+        raise ValueError("every target is padding, so there is nothing to predict")
+    return F.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), ignore_index=pad, label_smoothing=label_smoothing
+    )
+
+
+def warmup_then_decay(step: int, total_steps: int, warmup_steps: int) -> float:
+    """Share of the peak learning rate at update `step` (from 0): up in a line, then down to 0.
+
+    >>> [round(warmup_then_decay(s, 10, 4), 2) for s in (0, 3, 4, 9)]
+    [0.25, 1.0, 1.0, 0.17]
+    """
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    return (total_steps - step) / max(1, total_steps - warmup_steps)
+
+
+def train(
+    model: nn.Module,
+    examples: Sequence[Example],
+    *,
+    epochs: int,
+    batch_size: int = 64,
+    lr: float = 2e-3,
+    warmup: float = 0.1,
+    label_smoothing: float = 0.0,
+    clip: float = 1.0,
+    seed: int = 0,
+    max_steps: int | None = None,
+) -> list[float]:
+    """Train a translation model under teacher forcing, with Adam.
+
+    Args:
+        model: called as model(src, src_lens, tgt_in) -> logits.
+        epochs: passes over the examples.
+        lr: peak learning rate, reached after the share `warmup` of all updates.
+        clip: largest norm of the gradient.
+        seed: of the order of the examples; torch's own generator drives dropout.
+        max_steps: stop the schedule after so many updates.
+
+    Returns:
+        the mean loss per real token, once an epoch (the last one may be cut off).
+
+    Raises:
+        ValueError: there is nothing to do: no examples, or a count below 1.
+        FloatingPointError: the loss is no longer finite; the weights are those before it.
+    """
+    counts = {"examples": len(examples), "epochs": epochs, "batch_size": batch_size}
+    counts |= {} if max_steps is None else {"max_steps": max_steps}
+    if min(counts.values()) < 1:
+        raise ValueError(f"training needs at least one of each, got {counts}")
+    steps = epochs * math.ceil(len(examples) / batch_size)
+    steps = steps if max_steps is None else min(steps, max_steps)
+    warmup_steps = max(1, round(warmup * steps))
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98), eps=1e-9)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: warmup_then_decay(step, steps, warmup_steps)
+    )
+    rng, device = random.Random(seed), next(model.parameters()).device
+    losses, step = [], 0
+    model.train()
+    with tqdm(total=steps, desc="training", unit="batch", leave=False) as bar:
+        while step < steps:
+            total, tokens = 0.0, 0
+            for batch in make_batches(examples, batch_size, rng):
+                if step == steps:
+                    break
+                batch = batch.to(device)
+                logits = model(batch.src, batch.src_lens, batch.tgt_in)  # (B, Tt, V)
+                loss = masked_cross_entropy(
+                    logits, batch.tgt_out, label_smoothing=label_smoothing
+                )
+                step, value = step + 1, loss.item()
+                if not math.isfinite(value):
+                    raise FloatingPointError(
+                        f"the loss is {value} at update {step}: lower lr (now {lr}), raise warmup, "
+                        "and look for a fully masked row"
+                    )
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(model.parameters(), clip)
+                optimizer.step()
+                schedule.step()
+                total, tokens = total + value * batch.num_tokens, tokens + batch.num_tokens
+                bar.update()
+                bar.set_postfix(loss=f"{total / tokens:.3f}")
+            losses.append(total / tokens)
+    model.eval()
+    return losses
