@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Callable
 
@@ -60,7 +61,12 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     args = parser().parse_args(argv)
     try:
-        return COMMANDS[args.command][0](args.options) or 0
+        code = COMMANDS[args.command][0](args.options) or 0
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read our output has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("course_utils"):
             raise

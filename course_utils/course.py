@@ -63,7 +63,7 @@ def run_notebook(path: Path) -> tuple[nbformat.NotebookNode, Cost]:
         kernel_name="python3",
         record_timing=False,
         store_widget_state=False,
-        extra_arguments=["--log-level=ERROR"],
+        extra_arguments=["--log-level=CRITICAL"],
         resources={"metadata": {"path": str(path.parent)}},
     )
     begun, times = time.perf_counter(), []

@@ -72,6 +72,8 @@ def beam_search(
 ) -> list[list[int]]:
     """Keep the `beam` best beginnings; of the finished ones return the best per token.
 
+    The search ends when `beam` sentences are finished and no beginning is ahead of the best.
+
     A sentence's score is its log-probability divided by length ** length_penalty (its end
     counted), as in Wu et al. 2016 without coverage. A beam of 1 is greedy decoding.
 
@@ -102,9 +104,12 @@ def _beam_one(model, src, src_lens, bos, eos, beam, max_len, length_penalty) -> 
         ended = words == eos
         for score, row in zip(best[ended].tolist(), rows[ended].tolist(), strict=True):
             finished.append((score / length**length_penalty, beginnings[row]))
-        if len(finished) >= beam or ended.all():
+        if ended.all():
             break
         rows, words, scores = rows[~ended], words[~ended], best[~ended]
+        ahead = float(scores.max()) / length**length_penalty  # of the best unfinished one
+        if len(finished) >= beam and max(finished)[0] >= ahead:
+            break
         beginnings = [
             beginnings[row] + [word]
             for row, word in zip(rows.tolist(), words.tolist(), strict=True)

@@ -103,12 +103,17 @@ def drop_half_installed(venv: Path) -> None:
 def install(venv: Path, root: Path = ROOT) -> None:
     """Install the requirements and the course itself, then leave the stamp that says so."""
     stamp = venv / STAMP
-    if stamp.exists():
-        stamp.unlink()
-    drop_half_installed(venv)
-    print(f"Installing the requirements in {venv}; the first time takes minutes ...", flush=True)
     pip = [str(python_of(venv)), "-m", "pip", "--disable-pip-version-check", "install"]
-    done = subprocess.run([*pip, "-r", "requirements.txt", "-e", "."], cwd=str(root))
+    if stamp.exists():
+        print(f"Bringing {venv} up to date with the requirements ...", flush=True)
+        pip.append("--quiet")  # or it would list all that stays as it is
+        stamp.unlink()
+    else:
+        print(f"Installing the requirements in {venv}; this takes minutes ...", flush=True)
+    drop_half_installed(venv)
+    # Without PYTHONPATH, on which pip would take this very copy for one that is installed already.
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([*pip, "-r", "requirements.txt", "-e", "."], cwd=str(root), env=bare)
     if done.returncode != 0:
         advice = "pip could not install the requirements (see above). The same command tries again."
         if sys.platform == "darwin" and os.uname().machine == "x86_64":

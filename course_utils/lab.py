@@ -6,7 +6,7 @@ import sys
 
 from course_utils.environment import ROOT
 
-FIRST_LESSON = ROOT / "notebooks" / "00_start_here.ipynb"
+FIRST_LESSON = "notebooks/00_start_here.ipynb"
 SETTINGS = ROOT / "course_utils" / "lab_settings"
 
 
@@ -17,8 +17,9 @@ def lab_command(options: list[str]) -> list[str]:
     The settings only switch off the question about news and the look-up of newer versions, which
     need a network; the learner's own settings stay where they are and count more.
     """
-    command = [sys.executable, "-m", "jupyterlab", str(FIRST_LESSON)]
-    command += [f"--ServerApp.root_dir={ROOT}", f"--LabApp.app_settings_dir={SETTINGS}"]
+    command = [sys.executable, "-m", "jupyterlab"]
+    command += [f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url=/lab/tree/{FIRST_LESSON}"]
+    command += [f"--LabApp.app_settings_dir={SETTINGS}"]
     command += ["--LabApp.news_url=None"]
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in options:
@@ -29,8 +30,8 @@ def lab_command(options: list[str]) -> list[str]:
 
 def main(argv: list[str]) -> int:
     """Start JupyterLab with the given extra options and stay until it ends."""
-    if not FIRST_LESSON.exists():
-        print(f"lab: {FIRST_LESSON} is missing; run this from a full copy of the course")
+    if not (ROOT / FIRST_LESSON).exists():
+        print(f"lab: {ROOT / FIRST_LESSON} is missing; is this a whole copy of the course?")
         return 1
     command = lab_command(argv)
     if os.name == "nt":

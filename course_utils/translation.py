@@ -7,9 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.data.batches import encode_source, encode_target, pad
+from course_utils.data.pairs import Pair
+from course_utils.data.task import references
 from course_utils.data.text import detokenize, tokenize
 from course_utils.data.vocab import EOS, Vocab
 from course_utils.decoding import beam_search, evaluating, greedy_decode
+from course_utils.metrics import bleu
 
 
 @dataclass
@@ -39,6 +42,11 @@ class Translator:
             for i, ids in zip(chunk, self._decode([texts[i] for i in chunk], beam, max_len)):
                 results[i] = detokenize(self.tgt_vocab.decode(ids), "fr")
         return results
+
+    def score(self, pairs: Sequence[Pair], *, beam: int = 1) -> tuple[float, list[str]]:
+        """BLEU (0 to 100) on held-out pairs, and the translations it is computed from."""
+        hypotheses = self.translate([pair.source for pair in pairs], beam=beam)
+        return bleu(hypotheses, references(pairs)), hypotheses
 
     def _decode(self, texts: Sequence[str], beam: int, max_len: int) -> list[list[int]]:
         src, src_lens = pad([encode_source(text, self.src_vocab) for text in texts])
@@ -71,8 +79,3 @@ class Translator:
 def count_parameters(model: nn.Module) -> int:
     """Trainable numbers of a model, shared ones counted once."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
-
-
-def average_by_head(maps: Sequence[Tensor]) -> Tensor:
-    """Mean over sentences of (layers, h, ...) tensors of one shape."""
-    return torch.stack(list(maps)).mean(dim=0)

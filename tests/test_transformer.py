@@ -304,7 +304,9 @@ def test_logits_and_maps_have_the_stated_shapes():
 def test_asking_for_maps_does_not_change_the_logits():
     model, src, tgt = make(), ids(SRC, B, TS), ids(TGT, B, TT)
     lens = torch.tensor([2, 6, 3])
-    logits, _, self_maps, cross_maps = model.decode(tgt, model.start(src, lens), return_weights=True)
+    logits, _, self_maps, cross_maps = model.decode(
+        tgt, model.start(src, lens), return_weights=True
+    )
     close(logits, model(src, lens, tgt), rtol=0, atol=1e-12)
     maps = model.attention_maps(src, lens, tgt)
     close(torch.stack(self_maps), maps["decoder"], rtol=0, atol=1e-12)

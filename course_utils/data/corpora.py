@@ -8,6 +8,7 @@ import hashlib
 import os
 import random
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,7 +102,7 @@ def load_corpus(name_or_path: str | os.PathLike, size: int | None = None) -> Cor
     path = Path(name)
     if not path.suffix and not path.exists():
         known = ", ".join((*SHIPPED, "fra-eng"))
-        raise CorpusError(f"unknown corpus {name!r}: use one of {known}, or the path of a .tsv file")
+        raise CorpusError(f"unknown corpus {name!r}: use one of {known}, or a .tsv file's path")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -158,10 +159,10 @@ def _read_member(path: Path, member: str) -> bytes:
             if not found:
                 raise CorpusError(f"{path} holds no {member}: delete the file and load it again")
             return archive.read(found[0])
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, zlib.error, EOFError):
         raise CorpusError(
-            f"{path} is not a zip archive (cut off, or a web page instead of the file): "
-            "delete it and load it again"
+            f"{path} is not a sound zip archive (cut off, damaged, or a web page instead of the "
+            "file): delete it and load it again"
         ) from None
 
 
@@ -183,7 +184,7 @@ def _parse(name: str, data: bytes) -> Corpus:
         else:
             pairs.append(Pair(columns[0], columns[1]))
     corpus = Corpus(name, pairs, len(lines), dropped)
-    if len(pairs) * 2 <= len(lines):
+    if not pairs:
         raise CorpusError(
             f"{corpus}. A corpus has one pair a line: source, tab, target, in UTF-8"
         )

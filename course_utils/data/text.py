@@ -5,10 +5,10 @@ import unicodedata
 
 LANGUAGES = ("en", "fr")
 
-# U+2019 and its look-alikes are typed for ', and French sets (narrow) no-break spaces before ? ! : ;
+# U+2019 and its look-alikes are typed for '; French sets (narrow) no-break spaces before ? ! : ;
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u2032": "'"})
 _WHITE_SPACE = re.compile(r"\s+")
-_PUNCTUATION = re.compile(r"([.,!?;:\u2026()\"\u00ab\u00bb])(?!\d)")
+_PUNCTUATION = re.compile(r"([!?;\u2026()\"\u00ab\u00bb]|[.,:](?!\d))")  # 3.5 and 12:30 stay whole
 # A French elision ends at its apostrophe: j'ai -> j' ai. These words only look elided.
 _ELISION = re.compile(r"^(?!aujourd'hui$|quelqu'un|prud'hom)(\w+')(?=\w)")
 _NO_SPACE_BEFORE = {"en": ".,!?;:)\u2026", "fr": ".,)\u2026"}

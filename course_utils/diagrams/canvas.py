@@ -52,6 +52,7 @@ class Canvas:
     """A white sheet of `width` x `height` inches; (0, 0) is its lower left corner."""
 
     def __init__(self, width=8.0, height=4.0):
+        self.width, self.height = width, height
         self.record = [("sheet", width, height)]
         self.figure = Figure(figsize=(width, height), facecolor="white")
         self.axes = self.figure.add_axes((0, 0, 1, 1), frameon=False)
@@ -99,10 +100,10 @@ class Canvas:
             dx, dy, ha, va = place[side]
             self._write(x + dx, y + dy, text, size=SMALL, ha=ha, va=va)
 
-    def text(self, x, y, text, size=NORMAL, colour=INK, align="center", bold=False):
+    def text(self, x, y, text, size=NORMAL, colour=INK, align="center", bold=False, rotation=0):
         """Words with their middle (or left or right end, by `align`) at (x, y)."""
-        self._note("text", x, y, text, size, colour, align, bold)
-        self._write(x, y, text, size=size, color=colour, ha=align, va="center",
+        self._note("text", x, y, text, size, colour, align, bold, rotation)
+        self._write(x, y, text, size=size, color=colour, ha=align, va="center", rotation=rotation,
                     weight="bold" if bold else "normal")  # fmt: skip
 
     def cells(self, x, y, colours, width=0.25, height=None, texts=None, size=SMALL, line="white"):
@@ -130,6 +131,14 @@ class Canvas:
                                 ha="center", va="center")  # fmt: skip
         return Box(x + cols * width / 2, y - rows * height / 2, cols * width, rows * height)
 
+    def image(self, x, y, values, width, height, cmap=style.DIVERGING, limits=(-1, 1)):
+        """A matrix as a picture, its upper left corner at (x, y); for grids with many cells."""
+        self._note("image", x, y, np.round(values, 2), width, height, cmap, limits)
+        self.axes.imshow(values, cmap, aspect="auto", vmin=limits[0], vmax=limits[1], zorder=2,
+                         interpolation="nearest", extent=(x, x + width, y - height, y))  # fmt: skip
+        self.axes.set(xlim=(0, self.width), ylim=(0, self.height))
+        return Box(x + width / 2, y - height / 2, width, height)
+
     def circle(self, x, y, radius, text="", colour=STEP, filled=True, size=NORMAL):
         """A circle round (x, y); returned as a Box for arrows to touch."""
         self._note("circle", x, y, radius, text, colour, filled, size)
@@ -142,8 +151,8 @@ class Canvas:
 
     def fingerprint(self):
         """A hash of all that was drawn and of the code of the pen itself."""
-        text = "".join(File(path).read_text(encoding="utf-8") for path in (__file__, style.__file__))
-        return hashlib.sha256(f"{self.record}{text}".encode()).hexdigest()[:16]
+        pen = [File(path).read_text(encoding="utf-8") for path in (__file__, style.__file__)]
+        return hashlib.sha256(repr((self.record, pen)).encode()).hexdigest()[:16]
 
     def _write(self, x, y, text, **options):
         self.axes.text(x, y, text, **{"size": NORMAL, "color": INK, "zorder": 3, **options})
@@ -156,4 +165,5 @@ def _rounded(item):
     """The call with its numbers rounded, so that the last digit of a float makes no difference."""
     if isinstance(item, (list, tuple, np.ndarray)):
         return tuple(_rounded(part) for part in item)
-    return round(float(item), 3) if isinstance(item, (float, np.floating)) else item
+    item = item.item() if isinstance(item, np.generic) else item
+    return round(item, 3) + 0.0 if isinstance(item, float) else item  # + 0.0 makes -0.0 a 0.0

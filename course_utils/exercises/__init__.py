@@ -1,10 +1,10 @@
 """Exercises that name the mistake: `check`, `hint`, `solution`, `progress`, `catalogue`.
 
-check(kernel_weights)                   # a function or class of that name
+check(gaussian_weights)                   # a function or class of that name
 check("average_pooling_answer", 3.0)    # a prediction, or an answer under another name
-hint("kernel_weights")                  # the next hint
-solution("kernel_weights")              # the solution as source code
-progress()                              # what is done; reset("kernel_weights") starts it anew
+hint("gaussian_weights")                  # the next hint
+solution("gaussian_weights")              # the solution as source code
+progress()                              # what is done; reset("gaussian_weights") starts it anew
 """
 
 import difflib
@@ -124,7 +124,7 @@ def statement(name: str) -> str:
 def _known(name: str) -> Exercise:
     found = _find(name)
     if isinstance(found, Text):
-        raise KeyError(str(found))
+        raise ValueError(str(found))
     return found
 
 

@@ -96,8 +96,6 @@ def _kernel(
         own = own.roll(1, dims=1)
     if hide_self in ("before", "next"):
         scores = scores.masked_fill(own, -math.inf)
-    if hide_self == "zero score":
-        scores = scores.masked_fill(own, 0.0)
     weights = {
         "keys": lambda: torch.softmax(scores, dim=1),
         "queries": lambda: torch.softmax(scores, dim=0),
@@ -213,7 +211,7 @@ def _kernel_by_loops(x, xs, sigma):
     facts=[rows_sum_to_one],
     map_of=lambda weights: weights,
 )
-def kernel_weights(queries, keys, width):
+def gaussian_weights(queries, keys, width):
     """Attention weights of a Gaussian kernel.
 
     queries: (m,), keys: (n,), width: a positive number. Returns (m, n), rows sum to 1.
@@ -269,12 +267,6 @@ def _by_subtracting(x, y, width):
             hide_self="after",
         ),
         wrong(
-            "the own score is set to 0",
-            "mask timing",
-            "0 is the largest score here, that of distance 0; it takes -inf to get no weight.",
-            hide_self="zero score",
-        ),
-        wrong(
             "the neighbour is left out instead of the point itself",
             "off by one",
             "Row i must leave out column i, the diagonal.",
@@ -302,7 +294,7 @@ def _by_subtracting(x, y, width):
 def leave_one_out(x, y, width):
     """Predict each y[i] from all the other points.
 
-    x, y: (n,), width: a positive number; the kernel is that of `kernel_weights`. Returns (n,).
+    x, y: (n,), width: a positive number; the kernel is that of `gaussian_weights`. Returns (n,).
     """
     scores = -(((x[:, None] - x) / width) ** 2) / 2  # (n, n)
     itself = torch.eye(len(x), dtype=torch.bool)

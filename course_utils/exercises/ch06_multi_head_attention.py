@@ -729,9 +729,8 @@ class TinyMultiHead(nn.Module):
             "only one head is counted",
             "counting",
             "64 x 16 is the share of one head; there are 4.",
-            {"answer": 3 * 64 * 16},
             {"answer": 3 * 64 * 16 + 64 * 64},
-            answer=4 * 64 * 16,
+            answer=3 * 64 * 16,
         ),
         wrong(
             "biases are counted",

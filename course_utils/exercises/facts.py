@@ -7,7 +7,6 @@ plays the answer on other arguments. Nothing here guesses: each sentence is a me
 import re
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from course_utils.exercises.values import Raised, number
@@ -49,9 +48,9 @@ def no_look_ahead(*positions_in: int) -> Callable:
 
 
 def _alike(a, b) -> bool:
-    """Two tensors of one shape that can be subtracted."""
-    both = isinstance(a, Tensor) and isinstance(b, Tensor)
-    return both and a.shape == b.shape and a.dim() > 0 and torch.bool not in (a.dtype, b.dtype)
+    """Two tensors of floating-point numbers and of one shape."""
+    both = isinstance(a, Tensor) and isinstance(b, Tensor) and a.dim() > 0
+    return both and a.shape == b.shape and a.is_floating_point() and b.is_floating_point()
 
 
 _ADVICE = (

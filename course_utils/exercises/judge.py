@@ -10,7 +10,7 @@ from typing import Any
 
 from course_utils.exercises.facts import advice
 from course_utils.exercises.model import Exercise, Mistake
-from course_utils.exercises.runner import SECONDS, Session, outcomes, run_answer
+from course_utils.exercises.runner import SECONDS, Session, outcome, run_answer
 from course_utils.exercises.source import is_untouched
 from course_utils.exercises.values import Gap, Raised, gap, number, show
 
@@ -42,35 +42,29 @@ class Verdict:
 
 
 @functools.cache
-def expected_outcomes(exercise: Exercise) -> list[Any]:
-    """What the reference gives on every probe."""
-    return outcomes(exercise.play, exercise.variant(), exercise.probes)
+def outcome_of(exercise: Exercise, mistakes: tuple[Mistake, ...], i: int) -> Any:
+    """What the reference gives on probe `i` when it makes these mistakes; none: what is right."""
+    answer = exercise.combine(*mistakes).answer
+    return outcome(exercise.play, answer, exercise.probes[i], i)
 
 
-@functools.cache
-def variants(exercise: Exercise) -> list[tuple[tuple[Mistake, ...], list[Any]]]:
-    """Every known mistake, then every pair that can be made together, with their outcomes."""
-    chosen = [(mistake,) for mistake in exercise.mistakes] + exercise.pairs()
-    return [
-        (some, outcomes(exercise.play, exercise.combine(*some).answer, exercise.probes))
-        for some in chosen
-    ]
+def _explains(exercise: Exercise, mistakes: tuple[Mistake, ...], given: list[Any]) -> bool:
+    return all(gap(outcome_of(exercise, mistakes, i), g).size <= 1 for i, g in enumerate(given))
 
 
-def _equal(expected: list[Any], given: list[Any]) -> bool:
-    return all(gap(a, b).size <= 1 for a, b in zip(expected, given, strict=True))
+def name_mistakes(exercise: Exercise, given: list[Any]) -> tuple[tuple[Mistake, ...], bool]:
+    """The mistakes that every fitting explanation contains, and whether they explain everything.
 
-
-def name_mistakes(exercise: Exercise, given: list[Any]) -> tuple[Mistake, ...]:
-    """The mistakes that explain every outcome; empty when none or several explanations fit."""
-    fitting = [some for some, found in variants(exercise) if _equal(found, given)]
-    singles = [some for some in fitting if len(some) == 1]
-    candidates = singles or fitting
-    if not candidates:
-        return ()
-    names = [{m.name for m in some} for some in candidates]
-    certain = set.intersection(*names)
-    return tuple(m for m in candidates[0] if m.name in certain)
+    One mistake is tried before two; nothing is named when no explanation fits, or when those that
+    fit have nothing in common.
+    """
+    for possible in ([(m,) for m in exercise.mistakes], exercise.pairs()):
+        fitting = [some for some in possible if _explains(exercise, some, given)]
+        if fitting:
+            certain = set.intersection(*({m.name for m in some} for some in fitting))
+            named = tuple(m for m in fitting[0] if m.name in certain)
+            return named, len(named) == len(fitting[0])
+    return (), False
 
 
 def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> Verdict:
@@ -101,14 +95,14 @@ def _out_of_time(session: Session, args: tuple, seconds: float) -> Verdict:
     else:
         facts = [f"it did not end within {number(float(seconds))} seconds: does a loop never stop?"]
     if session.stuck:
-        facts.append("it could not be stopped either: restart the kernel if the computer gets slow")
+        facts.append("it still runs, in code that cannot be stopped; it ends with the kernel")
     return Verdict("time", facts=tuple(facts), case=Case(args, None, None), printed=session.printed)
 
 
 def _judge_runs(exercise: Exercise, answer: Any, session: Session) -> Verdict:
     *runs, repeated = session.runs
     given = [run.value for run in runs]
-    expected = expected_outcomes(exercise)
+    expected = [outcome_of(exercise, (), i) for i in range(len(exercise.probes))]
     gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
     for run in runs:
         if isinstance(run.value, Raised) and run.value.type_name == "NotImplementedError":
@@ -120,8 +114,10 @@ def _judge_runs(exercise: Exercise, answer: Any, session: Session) -> Verdict:
         return Verdict("right", printed=session.printed)
     first = next((i for i, g in enumerate(gaps) if g.size > 1), 0)
     case = Case(exercise.probes[first], expected[first], given[first], gaps[first].index)
-    mistakes = name_mistakes(exercise, given)
+    mistakes, complete = name_mistakes(exercise, given)
     if mistakes:
+        if not complete:
+            side_effects.append("something else is wrong too, and several things could explain it")
         return Verdict("mistake", mistakes, tuple(side_effects), case, session.printed)
     if isinstance(case.given, Raised):
         facts = [f"it raised {show(case.given)}", runs[first].where, advice(case.given)]

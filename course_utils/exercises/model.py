@@ -52,7 +52,7 @@ TAGS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mistake:
     """One form of a known mistake: name and reason are shown, the tag is counted."""
 

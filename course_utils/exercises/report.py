@@ -91,7 +91,7 @@ class Result:
         """The names with their reasons, then the facts."""
         named = [f"{_upper(m.name)}. {m.why}" for m in self.verdict.mistakes]
         if named:
-            named.insert(0, f"Your result equals what comes out if {_count(len(named))} made:")
+            named.insert(0, f"Your result is what comes out when {_count(len(named))} made:")
         facts = [_upper(fact) + ("" if fact[-1] in ".?!" else ".") for fact in self.verdict.facts]
         return named + facts
 
@@ -117,11 +117,11 @@ class Result:
         if case is None or self.exercise.map_of is None:
             return None
         try:
-            maps = [self.exercise.map_of(x).double() for x in (case.expected, case.given)]
+            right, given = (self.exercise.map_of(x) for x in (case.expected, case.given))
+            fits = right.shape == given.shape and right.dim() == 2 and not given.is_complex()
         except (AttributeError, IndexError, KeyError, TypeError):
             return None
-        same = maps[0].shape == maps[1].shape and maps[0].dim() == 2
-        return maps if same and maps[0].numel() <= 64 else None
+        return [right.double(), given.double()] if fits and right.numel() <= 64 else None
 
     def _map_lines(self) -> list[str]:
         maps = self._maps()

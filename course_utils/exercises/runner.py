@@ -1,8 +1,9 @@
 """Run somebody's code so that nothing it does can hurt the kernel.
 
 The code runs in a thread of its own, under a time limit that works on every system: when time is
-up an exception is raised inside that thread, again and again until it gives up. What it prints is
-kept short; random state, default dtype and the arguments are put back as they were.
+up an exception is raised inside that thread, and if the code catches it, another one that never
+comes back, so that the thread sleeps for good and costs nothing. What the code prints is kept
+short; random state, default dtype and the arguments are put back as they were.
 """
 
 import contextlib
@@ -23,13 +24,24 @@ import torch
 from course_utils.exercises.values import Raised, freeze, fresh, unchanged
 
 SECONDS = 10.0  # for all the runs of one check
-_GRACE = 2.0  # how long a thread may take to give up
+_GRACE = 0.5  # how long a thread may take to give up, and then to fall asleep
 _STACK = 32 * 2**20  # bytes; threads get only 512 kB on macOS
 _MOST_TEXT = 400
 
 
+_asleep: set[int] = set()  # threads that will never wake up
+
+
 class _TimeUp(BaseException):
     """Raised inside the answer's thread when its time is up."""
+
+
+class _Sleep(BaseException):
+    """Raised inside a thread that catches everything: making one puts the thread to sleep."""
+
+    def __init__(self):
+        _asleep.add(threading.get_ident())
+        threading.Event().wait()
 
 
 @dataclass
@@ -93,23 +105,18 @@ def run_answer(
         except KeyboardInterrupt:
             session.interrupted = True
         session.stuck = worker.is_alive() and not _stop(worker)
-    if session.stuck:
-        _silence(worker.ident)
     session.printed = notepad.summary()
     return session
 
 
-def outcomes(play: Callable, answer: Any, inputs: Sequence[tuple]) -> list[Any]:
-    """What our own code gives on every input: no thread and no limit, an error is an outcome."""
-    found = []
+def outcome(play: Callable, answer: Any, args: tuple, number: int) -> Any:
+    """What our own code gives on input `number`: no thread, no limit, an error is an outcome."""
     with _global_state_kept():
-        for number, args in enumerate(inputs):
-            torch.manual_seed(number)
-            try:
-                found.append(freeze(play(answer, *fresh(args))))
-            except Exception as error:
-                found.append(Raised(type(error).__name__, _message(error)))
-    return found
+        torch.manual_seed(number)
+        try:
+            return freeze(play(answer, *fresh(args)))
+        except Exception as error:
+            return Raised(type(error).__name__, _message(error))
 
 
 def _start(worker: threading.Thread) -> None:
@@ -128,18 +135,28 @@ def _wait(worker: threading.Thread, seconds: float) -> None:
 
 
 def _stop(worker: threading.Thread) -> bool:
-    """Raise _TimeUp inside the thread until it ends; an answer may catch some of them."""
-    end = time.monotonic() + _GRACE
-    while worker.is_alive() and time.monotonic() < end:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(worker.ident), ctypes.py_object(_TimeUp)
-        )
-        worker.join(random.uniform(0.001, 0.01))
-    return not worker.is_alive()
+    """End the thread or put it to sleep; False while it is in code that is not Python."""
+    for exception, pause in ((_TimeUp, 0.002), (_Sleep, 0.02)):
+        end = time.monotonic() + _GRACE
+        while time.monotonic() < end:
+            if not worker.is_alive() or worker.ident in _asleep:
+                return True
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(worker.ident), ctypes.py_object(exception)
+            )
+            worker.join(pause)
+    return False
+
+
+def _breathe(*_):
+    """A trace function that does nothing but let other threads run."""
+    return _breathe
 
 
 def _work(session: Session, play: Callable, answer: Any, inputs: Sequence[tuple]) -> None:
-    with contextlib.suppress(_TimeUp):
+    if sys.version_info < (3, 11):  # there `while True: try: ... except: ...` stops all threads
+        sys.settrace(_breathe)
+    with contextlib.suppress(_TimeUp, _Sleep):
         for number, args in enumerate(inputs):
             run = Run(timed_out=True)  # until the call has come back
             session.runs.append(run)
@@ -147,7 +164,7 @@ def _work(session: Session, play: Callable, answer: Any, inputs: Sequence[tuple]
             given = fresh(args)
             try:
                 run.value = freeze(play(answer, *given))
-            except _TimeUp:
+            except (_TimeUp, _Sleep):
                 return
             except BaseException as error:  # SystemExit and KeyboardInterrupt are caught too
                 run.value = Raised(type(error).__name__, _message(error))
@@ -193,23 +210,3 @@ def _global_state_kept():
         if numpy:
             numpy.random.set_state(numpy_state)
         torch.set_default_dtype(dtype)
-
-
-class _WithoutThread(io.TextIOBase):
-    """Drops what one thread writes; everything else goes to the stream behind."""
-
-    def __init__(self, stream, ident: int):
-        self._stream, self._ident = stream, ident
-
-    def write(self, text: str) -> int:
-        return len(text) if threading.get_ident() == self._ident else self._stream.write(text)
-
-    def __getattribute__(self, name: str):
-        if name in ("write", "_stream", "_ident"):
-            return object.__getattribute__(self, name)
-        return getattr(self._stream, name)
-
-
-def _silence(ident: int) -> None:
-    """A thread that cannot be stopped must at least not fill the notebook."""
-    sys.stdout = _WithoutThread(sys.stdout, ident)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 RTOL, ATOL = 1e-4, 1e-5
+TYPED = 1e-3  # relative, for single numbers: three digits are enough when typed by hand
 _KINDS = {"bool": "true/false values", "int": "whole numbers", "float": "floating-point numbers"}
 
 
@@ -119,7 +120,8 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
         )
     if not expected.numel():
         return Gap(0.0)
-    a, b = expected.double(), given.double()
+    finest = torch.complex128 if expected.is_complex() else torch.float64
+    a, b = expected.to(finest), given.to(finest)
     distance = (a - b).abs() / (ATOL + RTOL * a.abs())
     same = (a == b) | (a.isnan() & b.isnan())
     distance = distance.masked_fill(same, 0.0).nan_to_num(nan=math.inf)
@@ -130,10 +132,10 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
 
 def _nan_fact(expected: Tensor, given: Tensor) -> str:
     bad = int((~given.isfinite()).sum()) - int((~expected.isfinite()).sum())
-    dtype = "" if given.dtype == expected.dtype else f"the dtype is {_dtype(given)}"
     if bad > 0:
         return f"{bad} of {given.numel()} entries are NaN or infinite"
-    return dtype
+    coarse = given.dtype in (torch.float16, torch.bfloat16) and given.dtype != expected.dtype
+    return f"the dtype is {_dtype(given)}, which keeps only 3 digits" if coarse else ""
 
 
 def _number_gap(expected: float, given: Any) -> Gap:
@@ -143,7 +145,9 @@ def _number_gap(expected: float, given: Any) -> Gap:
         return Gap(math.inf, f"it is {_article(given)}, not one number")
     if not (math.isfinite(given) and math.isfinite(expected)):
         return Gap(0.0 if str(float(given)) == str(float(expected)) else math.inf, f"it is {given}")
-    return Gap(abs(expected - given) / (ATOL + RTOL * abs(expected)))
+    if float(expected).is_integer() and float(given).is_integer():  # counts are exact
+        return Gap(0.0 if expected == given else math.inf)
+    return Gap(abs(expected - given) / (ATOL + TYPED * abs(expected)))
 
 
 def _list_gap(expected: list, given: Any) -> Gap:

@@ -1,7 +1,6 @@
 """Curves and bars: regressions, training curves, measurements, scores by length."""
 
 import numpy as np
-from matplotlib.colors import to_rgb
 
 from course_utils.plot.arrays import to_array
 from course_utils.plot.display import display_figure
@@ -11,6 +10,7 @@ from course_utils.plot.style import (
     LINESTYLES,
     MARKERS,
     PALETTE,
+    darker,
     new_figure,
     use_course_style,
 )
@@ -180,7 +180,7 @@ def _name_ends(figure, ax, curves, gap=12):
     heights = _spread([float(np.clip(y, low, high)) for y in ends.values()], gap)
     for i, (name, height) in enumerate(zip(ends, heights, strict=True)):
         ax.annotate(name, (1, 0), xytext=(6, height - low), xycoords="axes fraction",
-                    textcoords="offset points", va="center", color=_darker(PALETTE[i]),
+                    textcoords="offset points", va="center", color=darker(PALETTE[i]),
                     parse_math=False)  # fmt: skip
 
 
@@ -198,11 +198,6 @@ def _spread(heights, gap):
     spread = np.empty(len(heights))
     spread[order] = np.repeat(*zip(*blocks, strict=True)) + steps
     return spread.tolist()
-
-
-def _darker(colour):
-    """The colour dark enough for text on white."""
-    return tuple(0.65 * part for part in to_rgb(colour))
 
 
 def _read_curve(name, x, y):

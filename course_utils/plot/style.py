@@ -3,8 +3,10 @@
 from contextlib import contextmanager
 from functools import cache
 
+import numpy as np
 from cycler import cycler
 from matplotlib import font_manager, rc_context, rcParamsDefault
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness
@@ -54,6 +56,11 @@ _STYLE = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
+
+
+def darker(colour):
+    """The colour dark enough for text on white."""
+    return to_hex(0.65 * np.array(to_rgb(colour)))
 
 
 @cache

@@ -7,7 +7,7 @@ Labels: v the verb, a its auxiliary, n the negation, q the question.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 from . import lexicon
 from .phrases import REFLEXIVE
@@ -153,16 +153,21 @@ TENSES["past progressive"] += (TENSES["used to"][1],)
 TENSES["perfect"] += (TENSES["past"][1],)
 STATEMENT, NEGATION, QUESTION, NEVER, ANYMORE = range(5)
 
-# "be" needs no "do": tense -> English templates; the French ones are those of the tense beside it.
+# "be" needs no "do", and its past is an imparfait.
 _BE = {
-    "present": ("present", ("{S} {be}_v {D} {O}", "{S} {be}_vn not_n {D} {O}", "{be}_vq {S} {D} {O}")),
-    "past": ("used to", ("{S} {was}_v {D} {O}", "{S} {was}_vn not_n {D} {O}", "{was}_vq {S} {D} {O}")),
-    "future": ("future", TENSES["future"][0]),
-    "going to": ("going to", TENSES["going to"][0]),
+    "present": (
+        ("{S} {be}_v {D} {O}", "{S} {be}_vn not_n {D} {O}", "{be}_vq {S} {D} {O}"),
+        TENSES["present"][1],
+    ),
+    "past": (
+        ("{S} {was}_v {D} {O}", "{S} {was}_vn not_n {D} {O}", "{was}_vq {S} {D} {O}"),
+        TENSES["used to"][1],
+    ),
+    "future": TENSES["future"],
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def _forms(english: str, name: str, person: int, plural: bool, feminine: bool) -> dict[str, str]:
     """Every verb slot for a subject: the English verb, and the French side of the verb ``name``."""
     verb, french = lexicon.verbs[english], lexicon.verbs[name].fr
@@ -236,9 +241,8 @@ def be(
 ) -> Phrase:
     """A clause with English "be"; ``french="have"`` says it with avoir (I'm hungry, j'ai faim)."""
     forms = _forms("be", french, *who[3:6])
-    like, english = _BE[tense]
+    english, templates = _BE[tense]
     marks = ("be", "was" if tense == "past" else tense)
-    templates = TENSES[like][1]
     return rule(
         english[mode], templates[mode], marks, like=who, S=who, D=adverb, C=EMPTY, O=rest, **forms
     )

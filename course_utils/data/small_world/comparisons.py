@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import permutations
 from random import Random
 
 from . import lexicon
 from .clauses import NEGATION, STATEMENT, be
-from .constructions import construction, state
-from .lexicon import Adjective
-from .phrases import NAMES, TONIC, chance, join, name, noun_phrase, relative, subject
+from .constructions import SINGULAR, construction, state
+from .lexicon import Adjective, Noun
+from .phrases import NAMES, TONIC, chance, name, noun_phrase, relative, subject
 from .rules import Phrase, rule
 
-_GROUPS = [
-    lexicon.nouns_of(*kinds)
-    for kinds in (
-        ("vehicle",),
-        ("clothes",),
-        ("furniture",),
-        ("building",),
-        ("room",),
-        ("outdoors",),
-        ("town",),
-        ("text", "movie"),
-        ("fruit",),
-        ("device",),
-        ("question",),
-    )
-]
+# Kinds of things that one compares with each other.
+_GROUPS = (
+    ("vehicle",),
+    ("clothes",),
+    ("furniture",),
+    ("building",),
+    ("room",),
+    ("outdoors",),
+    ("town",),
+    ("text", "movie"),
+    ("food",),
+    ("device",),
+    ("pet",),
+)
+
+
+def _comparable() -> dict[str, list[tuple[Noun, Noun]]]:
+    """For each adjective, the pairs of nouns that one compares by it."""
+    table = defaultdict(list)
+    for kinds in _GROUPS:
+        for one, other in permutations(lexicon.nouns_of(*kinds), 2):
+            for adjective in lexicon.predicative[one.en[0]]:
+                if adjective in lexicon.predicative[other.en[0]] and one.mass == other.mass:
+                    table[adjective.en].append((one, other))
+    skipped = lexicon.ABSOLUTE | {"new", "kind", "intelligent", "sick"}
+    return {adjective: pairs for adjective, pairs in table.items() if adjective not in skipped}
+
+
+_COMPARABLE = _comparable()
 _PERSONAL = [
     lexicon.adjectives[word]
-    for word in "tall young old rich happy kind strong intelligent funny lazy serious patient".split()
+    for word in "tall young old rich happy kind strong intelligent funny lazy serious".split()
 ]
 
 
@@ -53,8 +68,12 @@ def compared(adjective: Adjective, who: Phrase, than: Phrase, degree: str) -> Ph
 
 
 def _degree(rng: Random, adjective: Adjective) -> str:
-    return "more" if chance(rng, 60) else "as" if chance(rng, 60) else (
-        "less" if adjective.comparative.startswith("more ") else "as"
+    return (
+        "more"
+        if chance(rng, 60)
+        else "as"
+        if chance(rng, 60)
+        else ("less" if adjective.comparative.startswith("more ") else "as")
     )
 
 
@@ -79,19 +98,13 @@ def comparing_people(rng: Random) -> Phrase:
 @construction
 def comparing_things(rng: Random) -> Phrase:
     """This table is more expensive than your bed."""
-    one, other = rng.sample(rng.choice(_GROUPS), 2)
-    shared = [
-        adjective
-        for adjective in lexicon.predicative[one.en[0]]
-        if adjective in lexicon.predicative[other.en[0]] and adjective.en not in lexicon.ABSOLUTE
-    ]
-    if not shared:
-        return comparing_things(rng)
-    adjective = rng.choice(shared)
+    word = rng.choice(list(_COMPARABLE))
+    adjective = lexicon.adjectives[word]
+    one, other = rng.choice(_COMPARABLE[word])
     mine, yours = "my", rng.choice(("your", "his", "her", "our"))
     if one.kinds.isdisjoint(("clothes", "vehicle", "device", "house", "apartment", "furniture")):
         mine, yours = rng.choice((("the", "the"), ("this", "this")))
-    plural = "pair" in one.kinds or chance(rng, 25)
+    plural = "pair" in one.kinds or (one.kinds.isdisjoint(SINGULAR) and chance(rng, 25))
     who = noun_phrase(rng, one, mine, plural)
     than = noun_phrase(rng, other, yours, "pair" in other.kinds or plural)
     what = compared(adjective, who, than, _degree(rng, adjective))

@@ -5,13 +5,14 @@ A slash separates forms that the rules of ``morphology.py`` would get wrong.
 - NOUNS:      English(/plural)  French(/plural)  gender  kinds. ``mass`` nouns have no plural.
 - ADJECTIVES: English(/comparative)  French(/feminine)  position  kinds of nouns that it fits.
               Position: ``pre`` or ``post`` the noun, ``pred`` for use after "be" only.
-- VERBS:      English(/past/participle/-ing)  French infinitive  kinds of objects that make sense.
+- VERBS:      English(/past/participle/-ing)  French infinitive  kinds of objects it takes.
 - IRREGULAR:  French infinitive: five present forms | past participle | future stem.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from typing import NamedTuple
 
 from . import morphology as m
@@ -44,29 +45,24 @@ grandfather      grand-père/grands-pères  m  kin elder
 dog              chien            m  animal pet
 cat              chat             m  animal pet
 horse            cheval           m  animal
-cow              vache            f  animal
 rabbit           lapin            m  animal pet
 mouse/mice       souris           f  animal
 bird             oiseau           m  animal
 
 apple            pomme            f  food fruit
 orange           orange           f  food fruit
-banana           banane           f  food fruit
-pear             poire            f  food fruit
 tomato/tomatoes  tomate           f  food fruit
-carrot           carotte          f  food fruit
 strawberry       fraise           f  food fruit
 egg              œuf              m  food
 cake             gâteau           m  food baked
 sandwich         sandwich         m  food
-bread            pain             m  food mass solid
-cheese           fromage          m  food mass solid
-meat             viande           f  food mass solid
-rice             riz              m  food mass solid
+bread            pain             m  food mass
+cheese           fromage          m  food mass
+meat             viande           f  food mass
+rice             riz              m  food mass
 soup             soupe            f  food mass warm
-butter           beurre           m  food mass solid
-chocolate        chocolat         m  food mass solid
-fish/fish        poisson          m  food mass solid
+chocolate        chocolat         m  food mass
+fish/fish        poisson          m  food mass
 water            eau              f  drink mass warm
 milk             lait             m  drink mass warm
 coffee           café             m  drink mass warm
@@ -77,14 +73,9 @@ juice            jus              m  drink mass
 book             livre            m  text small-thing
 letter           lettre           f  text letter
 newspaper        journal          m  text
-message          message          m  text letter
 story            histoire         f  text told
-poem             poème            m  text told
 song             chanson          f  song
 movie            film             m  movie
-question         question         f  question
-lesson           leçon            f  question
-problem          problème         m  question
 
 car              voiture          f  vehicle
 bike             vélo             m  vehicle
@@ -94,7 +85,6 @@ plane            avion            m  ride
 key              clé              f  small-thing
 bag              sac              m  container small-thing
 box              boîte            f  container
-bottle           bouteille        f  container
 glass            verre            m  container dish crockery
 cup              tasse            f  container dish crockery
 plate            assiette         f  dish crockery
@@ -109,15 +99,12 @@ computer         ordinateur       m  device
 lamp             lampe            f  device furniture
 watch            montre           f  device small-thing
 umbrella         parapluie        m  small-thing
-dictionary       dictionnaire     m  small-thing
 gift             cadeau           m  gift
 flower           fleur            f  gift
 photo            photo            f  gift
 ticket           billet           m  small-thing
-toy              jouet            m  gift
 guitar           guitare          f  instrument
 piano            piano            m  instrument
-violin           violon           m  instrument
 table            table            f  furniture
 chair            chaise           f  furniture
 bed              lit              m  furniture
@@ -147,94 +134,91 @@ store            magasin          m  building shop
 church           église           f  building
 """
 
+# Kinds that many adjectives fit, under one name.
+GROUPS = {
+    "COLORED": "vehicle clothes container crockery furniture opening",
+    "SIZED": "vehicle container furniture building room outdoors town opening dog cat",
+    "OWNED": "vehicle clothes device instrument",
+    "OLDER": "furniture building town text song movie",
+    "COSTLY": "furniture restaurant hotel apartment ticket cheese wine",
+    "FOREIGN": "book newspaper story movie song",
+    "READABLE": "book story newspaper",
+    "PLACE": "outdoors town house apartment church museum hotel",
+}
+
 ADJECTIVES = """
-big/bigger            grand             pre   vehicle container furniture building room outdoors town pet opening
-small/smaller         petit             pre   vehicle container furniture building room outdoors town animal gift opening small-thing crockery
-good/better           bon/bonne         pre   food drink text movie song job restaurant
-beautiful             beau/belle        pre   vehicle clothes gift outdoors town house apartment church museum hotel song horse bird instrument
-old/older             vieux/vieille     pre   adult friend vehicle clothes device furniture building town text instrument animal song movie
-new/newer             nouveau/nouvelle  pre   vehicle clothes device furniture instrument text song movie job shop house apartment
+big/bigger            grand             pre   SIZED
+small/smaller         petit             pre   SIZED animal gift small-thing crockery
+good/better           bon/bonne         pre   food drink READABLE movie song job restaurant
+beautiful             beau/belle        pre   PLACE vehicle clothes gift song horse bird instrument
+old/older             vieux/vieille     pre   OWNED OLDER animal adult friend
+new/newer             nouveau/nouvelle  pre   OWNED text song movie job shop house
 young/younger         jeune             pre   adult job
 pretty/prettier       joli              pre   clothes gift young town outdoors crockery
 long/longer           long/longue       pre   text movie song street river
-bad                   mauvais           pre   movie book restaurant hotel song
 tall/taller           grand             pred  person kin
 little                petit             pre   boy girl brother sister
-red                   rouge             post  vehicle clothes container crockery furniture opening flower
-blue                  bleu              post  vehicle clothes container crockery furniture opening flower
-green                 vert              post  vehicle clothes container crockery furniture opening apple
-white                 blanc/blanche     post  vehicle clothes container crockery furniture animal opening flower
+red                   rouge             post  COLORED flower
+blue                  bleu              post  COLORED flower
+green                 vert              post  COLORED apple
+white                 blanc/blanche     post  COLORED animal flower
 black                 noir              post  vehicle clothes container furniture animal device
-yellow                jaune             post  vehicle clothes container crockery furniture flower
+yellow                jaune             post  COLORED flower
 heavy/heavier         lourd             post  container furniture instrument
-expensive             cher/chère        post  vehicle clothes device furniture instrument restaurant hotel apartment ticket cheese wine
+expensive             cher/chère        post  OWNED COSTLY
 clean/cleaner         propre            post  vehicle clothes dish room street river water
 dirty/dirtier         sale              post  vehicle clothes dish room street river opening
 empty                 vide              post  container restaurant street room
 cold/colder           froid             post  warm room
 hot/hotter            chaud             post  warm
 delicious             délicieux         post  food juice wine tea
-fresh                 frais/fraîche     post  fruit bread milk fish egg
-interesting           intéressant       post  text movie question museum job city
-boring                ennuyeux          post  text movie lesson
-difficult             difficile         post  question
-easy/easier           facile            post  question
-useful                utile             post  book device
-modern                moderne           post  building device furniture
-quiet/quieter         calme             post  room outdoors village library hotel child neighbor
-dangerous             dangereux         post  street river
+fresh/fresher         frais/fraîche     post  fruit bread milk fish egg
+interesting           intéressant       post  text movie museum city
 funny/funnier         drôle             post  person kin told movie
 sad/sadder            triste            post  person told song movie
 happy/happier         heureux           post  person kin
 rich/richer           riche             post  person kin
-poor/poorer           pauvre            pred  person
+poor/poorer           pauvre            pred  person kin
 kind/kinder           gentil/gentille   pred  person kin pet
 intelligent           intelligent       post  person kin pet
-strong/stronger       fort              post  boy man horse brother
+strong/stronger       fort              post  boy man brother
 lazy/lazier           paresseux         post  person cat
-famous                célèbre           post  singer actress museum city
 serious               sérieux           post  person job kin
-patient               patient           post  teacher doctor nurse mother father
-French                français          post  job wine cheese book newspaper story poem movie song restaurant
-Italian               italien           post  job wine cheese book newspaper story poem movie song restaurant vehicle
+French                français          post  job wine cheese FOREIGN restaurant
+Italian               italien           post  job wine cheese FOREIGN vehicle
 tired                 fatigué           pred  person kin
 sick                  malade            pred  person kin animal
 busy                  occupé            pred  person kin
-ready                 prêt              pred  person kin food baked
-proud                 fier              pred  person kin
+ready                 prêt              pred  person kin baked sandwich soup tea coffee
 calm                  calme             pred  person kin
-nervous               nerveux           pred  person kin
 late                  en~retard         pred  person kin ride
 angry                 en~colère         pred  person kin
 open                  ouvert            pred  shop opening
 closed                fermé             pred  shop opening
-broken                cassé             pred  device crockery toy
+broken                cassé             pred  device crockery
 """
 
 VERBS = """
 eat/ate/eaten                 manger      food
 drink/drank/drunk             boire       drink
-buy/bought/bought             acheter     food drink clothes device furniture vehicle gift instrument book ticket
+buy/bought/bought             acheter     OWNED food drink furniture gift book ticket
 sell/sold/sold                vendre      vehicle house apartment instrument furniture device
 read/read/read                lire        text
 write/wrote/written           écrire      letter told book
 see/saw/seen                  voir        person kin animal outdoors movie
 find/found/found              trouver     small-thing pet letter clothes
 lose/lost/lost                perdre      small-thing
-open                          ouvrir      opening box bag bottle letter store
+open                          ouvrir      opening box bag letter store
 close                         fermer      opening store
-break/broke/broken            casser      crockery bottle device toy
+break/broke/broken            casser      crockery device
 wash                          laver       vehicle clothes dish pet fruit
-clean                         nettoyer    room furniture opening clothes
-prepare                       préparer    cake sandwich soup rice meat fish tea coffee lesson
 take/took/taken               prendre     ride photo umbrella small-thing
 drive/drove/driven            conduire    car bus
-forget/forgot/forgotten/forgetting  oublier  small-thing question
-use                           utiliser    phone computer bike knife dictionary umbrella
+forget/forgot/forgotten/forgetting  oublier  small-thing
+use                           utiliser    phone computer bike knife umbrella
 wear/wore/worn                porter      clothes watch
-draw/drew/drawn               dessiner    animal house flower
-learn                         apprendre   song poem lesson
-understand/understood/understood  comprendre  question text movie
+learn                         apprendre   song story
+understand/understood/understood  comprendre  text movie
 watch                         regarder    movie bird
 listen~to                     écouter     song story teacher
 look~for                      chercher    small-thing pet clothes store
@@ -242,12 +226,10 @@ wait~for                      attendre    ride person kin
 visit                         visiter     museum city village house
 help                          aider       person kin
 call                          appeler     person kin
-invite                        inviter     person kin
 meet/met/met                  rencontrer  person
 know/knew/known               connaître   person town song store
 sing/sang/sung                chanter     song
 repair                        réparer     vehicle device furniture opening
-hide/hid/hidden               cacher      gift small-thing letter
 show/showed/shown             montrer     photo gift letter room
 give/gave/given               donner      gift text fruit
 send/sent/sent                envoyer     letter gift
@@ -263,15 +245,9 @@ run/ran/run/running           courir
 swim/swam/swum/swimming       nager
 dance                         danser
 cook                          cuisiner
-travel                        voyager
-cry                           pleurer
-smile                         sourire
 live                          habiter
 play                          jouer
 speak/spoke/spoken            parler
-begin/began/begun/beginning   commencer
-finish                        finir
-answer                        répondre
 rain                          pleuvoir
 snow                          neiger
 
@@ -285,14 +261,11 @@ stay                          rester
 get~up/got/gotten/getting     se~lever
 wake~up/woke/woken            se~réveiller
 go~to~bed/went/gone           se~coucher
-get~dressed/got/gotten/getting  s'habiller
-hurry                         se~dépêcher
-rest                          se~reposer
 
 be/was/been                   être
-have/had/had                  avoir       pet vehicle instrument phone computer house apartment garden brother sister umbrella ticket question problem
+have/had/had                  avoir       OWNED pet house garden brother sister umbrella ticket
 do/did/done                   faire
-make/made/made                faire       baked soup
+make/made/made                faire       baked soup sandwich coffee tea
 can                           pouvoir
 must                          devoir
 think/thought/thought         penser
@@ -325,7 +298,6 @@ dormir      dors dors dort dormons dorment               | dormi     | dormir
 partir      pars pars part partons partent               | parti     | partir
 sortir      sors sors sort sortons sortent               | sorti     | sortir
 courir      cours cours court courons courent            | couru     | courr
-sourire     souris souris sourit sourions sourient       | souri     | sourir
 envoyer     envoie envoies envoie envoyons envoient      | envoyé    | enverr
 dire        dis dis dit disons disent                    | dit       | dir
 appartenir  appartiens appartiens appartient appartenons appartiennent | appartenu | appartiendr
@@ -376,7 +348,8 @@ def _rows(table: str, columns: int):
     for line in table.strip().splitlines():
         if line.strip():
             cells = line.split()
-            yield [*cells[:columns], frozenset(cells[columns:])]
+            kinds = " ".join(GROUPS.get(kind, kind) for kind in cells[columns:])
+            yield [*cells[:columns], frozenset(kinds.split())]
 
 
 def _forms(cell: str) -> tuple[str, str]:
@@ -433,9 +406,10 @@ adjectives = _read_adjectives()
 verbs = _read_verbs()
 
 
-def nouns_of(*kinds: str) -> list[Noun]:
+@cache
+def nouns_of(*kinds: str) -> tuple[Noun, ...]:
     """The nouns of any of these kinds (a noun's English name is a kind of its own)."""
-    return [noun for noun in nouns.values() if not noun.kinds.isdisjoint(kinds)]
+    return tuple(noun for noun in nouns.values() if not noun.kinds.isdisjoint(kinds))
 
 
 def _fitting(positions: tuple[str, ...]) -> dict[str, list[Adjective]]:

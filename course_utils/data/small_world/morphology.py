@@ -56,7 +56,9 @@ def english_plural(word: str) -> str:
 
 
 def english_third(verb: str) -> str:
-    """eat -> eats, watch -> watches, carry -> carries, go -> goes."""
+    """eat -> eats, watch -> watches, carry -> carries, go -> goes, have -> has."""
+    if verb == "have":
+        return "has"
     return verb + "es" if verb.endswith("o") else english_plural(verb)
 
 

@@ -19,8 +19,13 @@ POSSESSIVES = {
     "their": ("leur", "leur", "leurs"),
 }
 BEFORE_VOWEL = {
-    **{"ma": "mon", "ta": "ton", "sa": "son", "ce": "cet"},
-    **{"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"},
+    "ma": "mon",
+    "ta": "ton",
+    "sa": "son",
+    "ce": "cet",
+    "beau": "bel",
+    "nouveau": "nouvel",
+    "vieux": "vieil",
 }
 NUMBERS = dict(
     zip(
@@ -84,9 +89,10 @@ def chance(rng: Random, percent: int) -> bool:
 
 def join(*phrases: Phrase) -> Phrase:
     """The phrases one after the other, in the same order in both languages."""
-    slots = {f"p{i}": phrase for i, phrase in enumerate(phrases)}
-    template = " ".join("{" + name + "}" for name in slots)
-    return rule(template, template, **slots)
+    en, fr, marks = EMPTY[:3]
+    for phrase in phrases:
+        en, fr, marks = en + phrase.en, fr + phrase.fr, marks | phrase.marks
+    return Phrase(en, fr, marks)
 
 
 def name(word: str) -> Phrase:
@@ -122,7 +128,7 @@ def _determiner(kind: str, noun: Noun, plural: bool, prenominal: bool, vowel: bo
         return ("any_d" if plural or noun.mass else "a_d"), "de_d"
     if kind == "bare no":
         return "", "de_d"
-    if kind == "bare":
+    if kind == "bare a":
         return "", _determiner("a", noun, plural, prenominal, vowel)[1]
     if kind != "a":
         raise ValueError(f"unknown kind of determiner {kind!r}")
@@ -135,24 +141,30 @@ def _determiner(kind: str, noun: Noun, plural: bool, prenominal: bool, vowel: bo
 
 
 def noun_phrase(
-    rng: Random, noun: Noun, kind: str = "the", plural: bool = False, adjectives: int = 0
+    rng: Random,
+    noun: Noun,
+    kind: str = "the",
+    plural: bool = False,
+    adjectives: int = 0,
+    unless: frozenset[str] = frozenset(),
 ) -> Phrase:
     """Determiner, noun, and with ``adjectives`` percent probability an adjective that fits it.
 
-    ``kind`` is a possessive, a number word, or one of
+    ``unless`` names adjectives that the context rules out. ``kind`` is a possessive, a number word,
+    a key of `QUANTITIES`, or one of
 
-    - "the", "this", "a" (with plural and mass nouns: some);
+    - "the", "this", "which", "what" (a garden!), "a" (with plural and mass nouns: some);
     - "all": apples in general, as in "I like apples", "j'aime les pommes";
-    - "bare": some apples, without the word, as in "I eat apples", "je mange des pommes";
-    - "what" (exclamations), "which";
-    - a key of `QUANTITIES`;
-    - "no", "bare no": the same two as objects of a negated verb, "pas de pommes".
+    - "bare a": some apples, without the word, as in "I eat apples", "je mange des pommes";
+    - "no", "bare no": "a" and "bare a" after a negated verb, "pas de pommes".
     """
     adjective = None
-    options = lexicon.attributive[noun.en[0]]
-    if adjectives and options and chance(rng, adjectives):
-        adjective = rng.choice(options)
-    plural = plural or kind in NUMBERS or (kind in QUANTITIES and not noun.mass)
+    if adjectives and chance(rng, adjectives):
+        options = lexicon.attributive[noun.en[0]]
+        if unless:
+            options = [option for option in options if option.en not in unless]
+        adjective = rng.choice(options) if options else None
+    plural = not noun.mass and (plural or kind in NUMBERS or kind in QUANTITIES)
     english, french = noun.en[plural], noun.fr[plural]
     marks = [noun.en[0]]
     before = after = big = ""
@@ -198,6 +210,21 @@ def with_preposition(en: str, fr: str, phrase: Phrase) -> Phrase:
     return whole._replace(fr=tuple(words))
 
 
+# Adjectives that do not pick a kind of thing: not "I like big apples", but "I like cold milk".
+GENERIC = lexicon.ABSOLUTE - {"French", "Italian", "black", "white"} | {
+    adjective.en for adjective in lexicon.adjectives.values() if adjective.position == "pre"
+}
+
+
+def possessed(owner: Phrase, what: Phrase) -> Phrase:
+    """Emma's car, la voiture d'Emma: the genitive links to the article and to "de"."""
+    of = with_preposition("of", "de", owner)
+    (_, article), *english = what.en
+    genitive = Phrase(en=(("'s", article + of.en[0][1]),))
+    what = what._replace(en=tuple(english))
+    return rule("{X} {s} {Y}", "{Y} {of}", like=what, X=owner, s=genitive, Y=what, of=of)
+
+
 def someone(rng: Random, adjectives: int = 15) -> Phrase:
     """A person in the third person: a name, "my sister", "the old man"."""
     draw = rng.randrange(10)
@@ -211,8 +238,11 @@ def someone(rng: Random, adjectives: int = 15) -> Phrase:
     return noun_phrase(rng, noun, kind, plural, adjectives)
 
 
-def relative(rng: Random, adjectives: int = 15, owners: tuple = ("my", "my", "your", "his", "her",
-                                                                "our", "their")) -> Phrase:
+def relative(
+    rng: Random,
+    adjectives: int = 15,
+    owners: tuple = ("my", "my", "your", "his", "her", "our", "their"),
+) -> Phrase:
     """A member of somebody's family, or a friend."""
     noun = rng.choice(lexicon.nouns_of("kin"))
     plural = chance(rng, 15) and "elder" not in noun.kinds
@@ -224,7 +254,7 @@ def pronoun(rng: Random) -> Phrase:
 
 
 def two_people(rng: Random) -> Phrase:
-    """"Paul and Emma": feminine in French only if both are women."""
+    """Paul and Emma: feminine in French only if both are women."""
     first, second = rng.sample(NAMES, 2)
     both = rule("{A} and_a {B}", "{A} et_a {B}", A=name(first), B=name(second))
     female = first in WOMEN and second in WOMEN
@@ -249,151 +279,20 @@ def echo(phrase: Phrase) -> Phrase:
 
 
 def thing(
-    rng: Random, noun: Noun, kinds: tuple[str, ...], many: bool = True, adjectives: int = 35
+    rng: Random,
+    noun: Noun,
+    kinds: tuple[str, ...],
+    many: bool = True,
+    adjectives: int = 35,
+    unless: frozenset[str] = frozenset(),
 ) -> Phrase:
     """A noun as an object, with a determiner of one of these kinds; ``many`` allows a plural."""
     kind = rng.choice(kinds)
     always = "pair" in noun.kinds or (kind.startswith("bare") and not noun.mass)
     plural = always or (many and not noun.mass and chance(rng, 30))
-    if plural and kind == "a" and chance(rng, 40):
+    if plural and kind == "a" and "pair" not in noun.kinds and chance(rng, 40):
         kind = rng.choice(list(NUMBERS)[:5])
-    return noun_phrase(rng, noun, kind, plural, adjectives)
-
-
-def fixed(table: str) -> list[Phrase]:
-    """Phrases written out with their labels, one a line: English | French."""
-    rows = (line.split("|") for line in table.strip().splitlines())
-    return [rule(en, fr, (_plain(en),)) for en, fr in rows]
-
-
-def _plain(template: str) -> str:
-    return " ".join(item.partition("_")[0] for item in template.split())
-
-
-PLACES = fixed("""
-    at_a home_b             | à_a la_b maison_b
-    at_a school_b           | à_a l'_b école_b
-    in_a the_b kitchen_c    | dans_a la_b cuisine_c
-    in_a the_b garden_c     | dans_a le_b jardin_c
-    in_a the_b park_c       | dans_a le_b parc_c
-    in_a the_b forest_c     | dans_a la_b forêt_c
-    in_a the_b street_c     | dans_a la_b rue_c
-    in_a town_b             | en_a ville_b
-    at_a the_b station_c    | à_a la_b gare_c
-    at_a the_b market_c     | au_ab marché_c
-    at_a the_b office_c     | au_ab bureau_c
-    at_a the_b hotel_c      | à_a l'_b hôtel_c
-    at_a the_b library_c    | à_a la_b bibliothèque_c
-    at_a the_b restaurant_c | au_ab restaurant_c
-    on_a the_b beach_c      | sur_a la_b plage_c
-    in_a the_b sea_c        | dans_a la_b mer_c
-    in_a the_b river_c      | dans_a la_b rivière_c
-    in_a the_b pool_c       | dans_a la_b piscine_c
-    here_a                  | ici_a
-    in_a Paris_b            | à_a Paris_b
-    in_a London_b           | à_a Londres_b
-    in_a Rome_b             | à_a Rome_b
-""")
-LIVING = fixed("""
-    here_a                  | ici_a
-    in_a Paris_b            | à_a Paris_b
-    in_a London_b           | à_a Londres_b
-    in_a Rome_b             | à_a Rome_b
-    in_a Berlin_b           | à_a Berlin_b
-    in_a France_b           | en_a France_b
-    in_a Italy_b            | en_a Italie_b
-    in_a Canada_b           | au_a Canada_b
-    in_a Japan_b            | au_a Japon_b
-    in_a this_b village_c   | dans_a ce_b village_c
-    near_a the_b sea_c      | près_a de_a la_b mer_c
-    near_a the_b river_c    | près_a de_a la_b rivière_c
-    near_a the_b station_c  | près_a de_a la_b gare_c
-    in_a the_b mountains_c  | à_a la_b montagne_c
-""")
-GOALS = fixed("""
-    to_a school_b           | à_a l'_b école_b
-    to_a the_b market_c     | au_ab marché_c
-    to_a the_b beach_c      | à_a la_b plage_c
-    to_a the_b station_c    | à_a la_b gare_c
-    to_a the_b museum_c     | au_ab musée_c
-    to_a the_b library_c    | à_a la_b bibliothèque_c
-    to_a the_b bakery_c     | à_a la_b boulangerie_c
-    to_a the_b hospital_c   | à_a l'_b hôpital_c
-    to_a the_b park_c       | au_ab parc_c
-    to_a the_b restaurant_c | au_ab restaurant_c
-    to_a the_b office_c     | au_ab bureau_c
-""")
-TRAVELS = fixed("""
-    to_a Paris_b            | à_a Paris_b
-    to_a London_b           | à_a Londres_b
-    to_a Rome_b             | à_a Rome_b
-    to_a Italy_b            | en_a Italie_b
-    to_a Canada_b           | au_a Canada_b
-    to_a Japan_b            | au_a Japon_b
-""")
-ORIGINS = fixed("""
-    from_a Paris_b          | de_a Paris_b
-    from_a London_b         | de_a Londres_b
-    from_a Rome_b           | de_a Rome_b
-    from_a Italy_b          | d'_a Italie_b
-    from_a France_b         | de_a France_b
-    from_a Canada_b         | du_a Canada_b
-    from_a Japan_b          | du_a Japon_b
-    from_a the_b village_c  | du_ab village_c
-""")
-TIMES = {
-    "habit": fixed("""
-        every_a day_b           | tous_a les_b jours_b
-        every_a morning_b       | tous_a les_b matins_b
-        every_a week_b          | toutes_a les_b semaines_b
-        in_a the_b evening_c    | le_ab soir_c
-        in_a summer_b           | en_a été_b
-        in_a winter_b           | en_a hiver_b
-        on_a Mondays_b          | le_a lundi_b
-        on_a Saturdays_b        | le_a samedi_b
-        on_a Sundays_b          | le_a dimanche_b
-    """),
-    "now": fixed("""
-        now_a                   | maintenant_a
-        today_a                 | aujourd'hui_a
-        this_a morning_b        | ce_a matin_b
-    """),
-    "past": fixed("""
-        yesterday_a             | hier_a
-        this_a morning_b        | ce_a matin_b
-        last_a night_b          | hier_a soir_b
-        last_a week_b           | la_a semaine_b dernière_a
-        two_a days_b ago_c      | il_c y_c a_c deux_a jours_b
-        on_a Monday_b           | lundi_ab
-        on_a Saturday_b         | samedi_ab
-        on_a Sunday_b           | dimanche_ab
-    """),
-    "future": fixed("""
-        tomorrow_a              | demain_a
-        tonight_a               | ce_a soir_a
-        next_a week_b           | la_a semaine_b prochaine_a
-        on_a Monday_b           | lundi_ab
-        on_a Saturday_b         | samedi_ab
-        on_a Sunday_b           | dimanche_ab
-        in_a two_b days_c       | dans_a deux_b jours_c
-    """),
-    "far past": fixed("""
-        last_a month_b          | le_a mois_b dernier_a
-        last_a year_b           | l'_a année_b dernière_a
-        last_a summer_b         | l'_a été_b dernier_a
-    """),
-    "far future": fixed("""
-        next_a month_b          | le_a mois_b prochain_a
-        next_a year_b           | l'_a année_b prochaine_a
-        next_a summer_b         | l'_a été_b prochain_a
-    """),
-}
-FREQUENCY = fixed("""
-    always_a                    | toujours_a
-    often_a                     | souvent_a
-    sometimes_a                 | parfois_a
-    rarely_a                    | rarement_a
-""")
+    return noun_phrase(rng, noun, kind, plural, adjectives, unless)
 
 
 def maybe(rng: Random, phrases: list[Phrase], percent: int) -> Phrase:

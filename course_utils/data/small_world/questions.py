@@ -5,31 +5,33 @@ from __future__ import annotations
 from random import Random
 
 from . import lexicon
+from .adverbials import GOALS, TIMES
 from .clauses import QUESTION, be, clause
 from .constructions import (
-    GAMES,
+    SINGULAR,
     action,
     activity,
     ask,
     construction,
+    described,
     motion,
     object_of,
-    predicate_of,
+    quality,
     transitive,
 )
 from .phrases import (
     EMPTY,
-    GOALS,
-    PLACES,
+    GENERIC,
+    NAMES,
+    POSSESSIVES,
     PRONOUNS,
-    TIMES,
     chance,
     join,
     maybe,
+    name,
     noun_phrase,
-    relative,
+    possessed,
     someone,
-    thing,
 )
 from .rules import Phrase, rule
 
@@ -50,9 +52,10 @@ def yes_no_question(rng: Random) -> Phrase:
 
 @construction
 def yes_no_be_question(rng: Random) -> Phrase:
-    who, what, tense = predicate_of(rng)
-    if who.person == 1:
-        who = PRONOUNS["you"]
+    who, tense = rng.choice((asked, described))(rng), rng.choice(("present", "present", "past"))
+    what = quality(rng, who, tense == "past")
+    if what is EMPTY:
+        tense, what = "present", quality(rng, who)
     when = maybe(rng, TIMES["past"], 40) if tense == "past" else EMPTY
     return ask(be(who, join(what, when), tense, QUESTION))
 
@@ -63,7 +66,7 @@ def yes_no_state_question(rng: Random) -> Phrase:
     who, verb = asked(rng), rng.choice(("like", "have", "know", "want"))
     noun = rng.choice(lexicon.objects[verb])
     if verb == "like":
-        what = noun_phrase(rng, noun, "all", not noun.mass, 30)
+        what = noun_phrase(rng, noun, "all", not noun.mass, 30, GENERIC)
     elif verb == "know":
         what = object_of(rng, verb, who)
     else:
@@ -84,9 +87,7 @@ def where_question(rng: Random) -> Phrase:
     draw, who = rng.randrange(4), asked(rng)
     if draw == 0:
         verb = rng.choice(_BOUGHT)
-        what = object_of(rng, verb, who)
-        while what.en[0][0] in ("a", "some"):
-            what = object_of(rng, verb, who)
+        what = object_of(rng, verb, who, "order")
         return _wh("where", "où", clause(who, verb, what, "past", QUESTION))
     if draw == 1:
         tense = rng.choice(("progressive", "past", "want to", "going to"))
@@ -103,14 +104,17 @@ def where_question(rng: Random) -> Phrase:
 @construction
 def where_is_question(rng: Random) -> Phrase:
     """Where are my keys? Où sont mes clés ?"""
-    noun = rng.choice(lexicon.nouns_of("small-thing", "pet", "clothes", "kin", "crockery", "kitchen",
-                                       "office", "station", "museum", "hotel", "library", "school"))
-    owners = ("my", "your", "his", "her", "our", "their")
-    kinds = owners if not noun.kinds.isdisjoint(("pet", "clothes", "kin", "small-thing")) else ("the",)
-    plural = "pair" in noun.kinds or ("elder" not in noun.kinds and chance(rng, 25))
-    if kinds == ("the",) and noun.kinds.isdisjoint(("crockery",)):
-        plural = False
-    who = noun_phrase(rng, noun, rng.choice(kinds), plural, 20)
+    draw = rng.randrange(10)
+    if draw < 2:
+        noun = lexicon.nouns[rng.choice("kitchen office museum hotel library school".split())]
+        who = noun_phrase(rng, noun)
+    else:
+        noun = rng.choice(lexicon.nouns_of("small-thing", "pet", "clothes", "kin"))
+        plural = "pair" in noun.kinds or ("elder" not in noun.kinds and chance(rng, 25))
+        if draw < 5 and "kin" not in noun.kinds:
+            who = possessed(name(rng.choice(NAMES)), noun_phrase(rng, noun, "the", plural))
+        else:
+            who = noun_phrase(rng, noun, rng.choice(list(POSSESSIVES)), plural, 20)
     is_, est = ("are", "sont") if who.plural else ("is", "est")
     return ask(rule("where_w {is}_b {S}", "où_w {est}_b {S}", S=who, est=est, **{"is": is_}))
 
@@ -125,7 +129,7 @@ def when_question(rng: Random) -> Phrase:
         body = clause(who, "go", rng.choice(GOALS), tense, QUESTION)
     else:
         verb = rng.choice(("buy", "sell", "visit", "see", "read", "call"))
-        what = object_of(rng, verb, who)
+        what = object_of(rng, verb, who, "order")
         body = clause(who, verb, what, tense, QUESTION)
     return _wh("when", "quand", body)
 
@@ -134,11 +138,8 @@ def when_question(rng: Random) -> Phrase:
 def why_question(rng: Random) -> Phrase:
     who, tense = asked(rng), rng.choice(("progressive", "past", "past", "want to"))
     if chance(rng, 30):
-        who, what, tense = predicate_of(rng)
-        if who.person == 1:
-            who = PRONOUNS["you"]
-        tense = "present" if tense == "future" else tense
-        return _wh("why", "pourquoi", be(who, what, tense, QUESTION))
+        what = quality(rng, who, passing=True)
+        return _wh("why", "pourquoi", be(who, what, rng.choice(("present", "past")), QUESTION))
     if tense == "progressive":
         body = rng.choice((transitive, activity))(rng, who, tense, QUESTION)
     else:
@@ -158,27 +159,29 @@ def who_question(rng: Random) -> Phrase:
 def what_question(rng: Random) -> Phrase:
     """What are you eating? Qu'est-ce que tu manges ?"""
     who, tense = asked(rng), rng.choice(("progressive", "past", "past", "want to", "going to"))
-    verbs = "eat drink buy read write draw wash repair look-for do sell".split()
-    if tense != "progressive":
+    verbs = "eat drink buy read write wash repair look-for do sell".split()
+    if tense == "past":
         verbs += "see lose find forget break".split()
     if tense == "want to":
-        verbs = verbs[:6] + ["do"]
+        verbs = "eat drink buy read do do".split()
     period = {"progressive": "now", "past": "past", "going to": "future"}.get(tense)
     when = maybe(rng, TIMES[period], 50) if period else EMPTY
-    return _wh("what", "que", clause(who, rng.choice(verbs).replace("-", " "), when, tense, QUESTION))
+    verb = rng.choice(verbs).replace("-", " ")
+    return _wh("what", "que", clause(who, verb, when, tense, QUESTION))
 
 
 @construction
 def which_question(rng: Random) -> Phrase:
     """Which books did you read? Quels livres est-ce que tu as lus ?"""
     who, tense = asked(rng), rng.choice(("past", "past", "want to", "going to"))
-    verb = rng.choice(("read", "buy", "eat", "see", "sell", "visit", "take", "wear", "repair"))
-    if verb == "wear":
-        tense = "want to"
+    verbs = ("read", "buy", "eat", "see")
+    if tense != "past":
+        verbs += ("sell", "visit", "take", "wear", "repair")
+    verb = rng.choice(verbs)
     nouns = [n for n in lexicon.objects[verb] if n.kinds.isdisjoint(("mass", "person", "kin"))]
     noun = rng.choice(nouns)
-    plural = "pair" in noun.kinds or chance(rng, 30)
-    what = noun_phrase(rng, noun, "which", plural, 20)
+    many = noun.kinds.isdisjoint(SINGULAR) and chance(rng, 30)
+    what = noun_phrase(rng, noun, "which", many or "pair" in noun.kinds)
     question = clause(who, verb, EMPTY, tense, QUESTION, fronted=what)
     return ask(rule("{X} {Q}", "{X} {Q}", X=what, Q=question))
 

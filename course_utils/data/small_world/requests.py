@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from . import lexicon
+from .adverbials import GOALS, TIMES, fixed
 from .constructions import (
     ACTIVITIES,
     GAMES,
@@ -15,21 +16,17 @@ from .constructions import (
 )
 from .phrases import (
     EMPTY,
-    GOALS,
     NAMES,
     PRONOUNS,
-    TIMES,
     chance,
-    fixed,
-    join,
     maybe,
     name,
 )
 from .rules import Phrase, rule
 
 _COMMANDED = (
-    "eat drink buy read write open close wash clean prepare take use learn listen-to look-for "
-    "wait-for help call invite repair hide"
+    "eat drink buy read write open close wash take use learn listen-to look-for wait-for "
+    "help call repair"
 ).split()
 _PLEASE = rule(",_c please_p", ",_c s'_p il_p te_p plaît_p")
 
@@ -39,7 +36,8 @@ def _order(rng: Random, negated: bool) -> tuple[str, Phrase]:
     draw = rng.randrange(10)
     if draw < 7:
         verb = rng.choice(_COMMANDED).replace("-", " ")
-        return verb, object_of(rng, verb, PRONOUNS["you"], negated)
+        manner = "" if verb in ("eat", "drink", "buy", "write") else "order"
+        return verb, object_of(rng, verb, PRONOUNS["you"], manner, negated)
     if draw < 8:
         return "go", rng.choice(GOALS)
     if draw < 9:
@@ -90,8 +88,6 @@ def prohibition(rng: Random) -> Phrase:
 def suggestion(rng: Random) -> Phrase:
     """Let's go to the beach! Allons à la plage !"""
     verb, rest = _order(rng, False)
-    if verb in ("hide", "use"):
-        verb, rest = "go", rng.choice(GOALS)
     if rest.own == "your" or "your" in [word for word, _ in rest.en]:
         verb, rest = "go", rng.choice(GOALS)
     entry = lexicon.verbs[verb]
@@ -127,7 +123,6 @@ _SAYINGS = fixed("""
     hurry_a                     | dépêche-toi_a
     get_a up_a                  | lève-toi_a
     wake_a up_a                 | réveille-toi_a
-    get_a dressed_a             | habille-toi_a
     be_a careful_b              | fais_a attention_b
     come_a here_b               | viens_a ici_b
     come_a in_a                 | entre_a

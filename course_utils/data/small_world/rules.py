@@ -13,7 +13,7 @@ both its sides and its own links, or a string of words. Contraction (do not -> d
 from __future__ import annotations
 
 import itertools
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 from course_utils.data.pairs import Pair
@@ -46,7 +46,7 @@ EMPTY = Phrase()
 _fresh = itertools.count()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compile(template: str) -> tuple:
     """The items of a template: (slot name or None, word, label codes)."""
     items = []
@@ -64,24 +64,37 @@ def rule(en: str, fr: str, /, marks: tuple = (), like: Phrase = EMPTY, **slots) 
     for side, template in enumerate((en, fr)):
         words = []
         for slot, word, codes in _compile(template):
-            labels = tuple(base + code for code in codes)
-            if slot is None:
-                words.append((word, labels))
-                continue
-            value = slots[slot]
-            if isinstance(value, str):
-                words += [(part, labels) for part in value.split()]
-            else:
+            value = word if slot is None else slots[slot]
+            if value.__class__ is Phrase:
                 words += value[side]
+            elif value:
+                one = len(codes) == 1
+                labels = (base + codes[0],) if one else tuple([base + code for code in codes])
+                if " " in value:
+                    words += [(part, labels) for part in value.split(" ")]
+                else:
+                    words.append((value, labels))
         sides.append(tuple(words))
-    inherited = (value.marks for value in slots.values() if isinstance(value, Phrase))
+    inherited = [value.marks for value in slots.values() if value.__class__ is Phrase]
     return Phrase(*sides, frozenset(marks).union(*inherited), *like[3:])
+
+
+def fresh(phrase: Phrase) -> Phrase:
+    """A copy with labels of its own, so that a "we" or "at home" used twice is not cross-linked."""
+    base = next(_fresh) << 48
+    sides = (
+        tuple([(word, tuple([base + label for label in labels])) for word, labels in side])
+        for side in phrase[:2]
+    )
+    return Phrase(*sides, *phrase[2:])
 
 
 _AUXILIARIES = "do does did is are was were must"
 _NEGATED = {(aux, "not"): aux + "n't" for aux in _AUXILIARIES.split()} | {
     ("will", "not"): "won't",
     ("can", "not"): "can't",
+    ("has", "not"): "hasn't",
+    ("have+", "not"): "haven't",
 }
 _CONTRACTED = {
     (pronoun, verb): pronoun + ending
@@ -96,7 +109,6 @@ _CONTRACTED = {
     )
     for pronoun in pronouns.split()
 }
-_AN_BEFORE, _A_BEFORE = frozenset(["hour"]), frozenset(["useful"])
 
 
 def _contract(tokens, table: dict) -> list:
@@ -114,8 +126,7 @@ def _contract(tokens, table: dict) -> list:
 
 
 def _article(word: str, following: str) -> str:
-    vowel = following[0] in "aeiouAEIOU" and following not in _A_BEFORE
-    return "an" if word == "a" and (vowel or following in _AN_BEFORE) else word
+    return "an" if word == "a" and following[0] in "aeiouAEIOU" else word
 
 
 def _text(words: list[str], glued: str) -> str:
@@ -134,10 +145,14 @@ def realise(sentence: Phrase) -> Pair:
     en_words = [_article(*pair) for pair in zip(en_words, en_words[1:] + ["."])]
     fr_words = [word for word, _ in sentence.fr]
     fr_words = [elide(*pair) for pair in zip(fr_words, fr_words[1:] + ["."])]
-    links = tuple(
+    holders: dict[int, list[int]] = {}
+    for j, (_, labels) in enumerate(sentence.fr):
+        for label in labels:
+            holders.setdefault(label, []).append(j)
+    links = {
         (i, j)
-        for i, (_, source) in enumerate(en)
-        for j, (_, target) in enumerate(sentence.fr)
-        if not set(source).isdisjoint(target)
-    )
-    return Pair(_text(en_words, ".,?!"), _text(fr_words, ".,"), links)
+        for i, (_, labels) in enumerate(en)
+        for label in labels
+        for j in holders.get(label, ())
+    }
+    return Pair(_text(en_words, ".,?!"), _text(fr_words, ".,"), tuple(sorted(links)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from . import lexicon
+from .adverbials import FREQUENCY, GOALS, PLACE
+from .being import AVOIR, falling, feeling, nice_weather, weather
 from .clauses import NEGATION, STATEMENT, be, clause
 from .constructions import (
     ACTIVITIES,
@@ -12,34 +14,27 @@ from .constructions import (
     action,
     activity,
     construction,
+    described,
     graded,
-    motion,
-    object_of,
-    predicate_of,
+    quality,
     state,
     transitive,
 )
 from .phrases import (
     EMPTY,
-    GOALS,
+    GENERIC,
     NAMES,
-    PLACES,
     PRONOUNS,
-    TIMES,
     chance,
     echo,
-    fixed,
-    join,
     name,
     noun_phrase,
     pronoun,
     relative,
     someone,
     subject,
-    thing,
 )
-from .rules import Phrase, rule
-from .statements import AVOIR, falling, feeling, weather
+from .rules import Phrase, fresh, rule
 
 
 def _two(rng: Random) -> tuple[Phrase, Phrase]:
@@ -59,7 +54,7 @@ def and_clauses(rng: Random) -> Phrase:
     first, second = _two(rng)
     tense = rng.choice(("progressive", "past", "going to"))
     one, two = _plain(rng, first, tense), _plain(rng, second, tense)
-    return state(rule("{A} and_c {B}", "{A} et_c {B}", A=one, B=two))
+    return state(rule("{A} and_c {B}", "{A} et_c {B}", A=one, B=fresh(two)))
 
 
 def _plain(rng: Random, who: Phrase, tense: str, mode: int = STATEMENT) -> Phrase:
@@ -75,29 +70,29 @@ def while_clauses(rng: Random) -> Phrase:
     first, second = _two(rng)
     tense = rng.choice(("progressive", "past progressive"))
     one, two = _plain(rng, first, tense), _plain(rng, second, tense)
-    return state(rule("{A} while_c {B}", "{A} pendant_c que_c {B}", A=one, B=two))
+    return state(rule("{A} while_c {B}", "{A} pendant_c que_c {B}", A=one, B=fresh(two)))
 
 
 @construction
 def but_clauses(rng: Random) -> Phrase:
     """Paul likes tea, but Emma prefers coffee; he eats fish, but he doesn't eat meat."""
     first, second = _two(rng)
-    if chance(rng, 50):
+    kinds = rng.choice((("food",), ("drink",), ("food",), ("text",)))
+    one, other = rng.sample(lexicon.nouns_of(*kinds), 2)
+    if kinds != ("text",) and chance(rng, 60):
         verb = rng.choice(("like", "love"))
-        one, other = rng.sample([n for n in lexicon.objects[verb] if "animal" not in n.kinds], 2)
-        left = clause(first, verb, noun_phrase(rng, one, "all", not one.mass, 20))
-        liked = noun_phrase(rng, other, "all", not other.mass, 20)
-        if "song" in other.kinds or "movie" in other.kinds or chance(rng, 40):
+        left = clause(first, verb, noun_phrase(rng, one, "all", not one.mass))
+        liked = noun_phrase(rng, other, "all", not other.mass)
+        if chance(rng, 50):
             right = clause(second, "like", liked, mode=NEGATION)
         else:
             right = clause(second, "prefer", liked)
     else:
-        verb = rng.choice(("eat", "drink", "read"))
-        one, other = rng.sample(lexicon.objects[verb], 2)
-        left = clause(first, verb, noun_phrase(rng, one, "bare", not one.mass))
+        verb = {"food": "eat", "drink": "drink", "text": "read"}[kinds[0]]
+        left = clause(first, verb, noun_phrase(rng, one, "bare a", not one.mass, 20, GENERIC))
         no = noun_phrase(rng, other, "bare no", not other.mass)
         right = clause(echo(first), verb, no, mode=NEGATION)
-    return state(rule("{A} ,_k but_c {B}", "{A} ,_k mais_c {B}", A=left, B=right))
+    return state(rule("{A} ,_k but_c {B}", "{A} ,_k mais_c {B}", A=left, B=fresh(right)))
 
 
 # What one does, with which things, and why: adjectives or feelings.
@@ -117,14 +112,15 @@ _CAUSES = (
     ("sing", "song", "happy"),
     ("come home", "", "tired sick hungry"),
 )
-_BY_NAME = {min(place.marks): place for place in PLACES}
 
 
-def reason(rng: Random, who: Phrase, word: str, tense: str) -> Phrase:
+def reason(rng: Random, who: Phrase, word: str, tense: str, mode: int = STATEMENT) -> Phrase:
     """she's tired, elle est fatiguée; she's hungry, elle a faim"""
+    graded_ = 25 if mode == STATEMENT else 0
     if word in AVOIR:
-        return be(who, feeling(word, "very" if chance(rng, 20) else ""), tense, french="have")
-    return be(who, graded(rng, lexicon.adjectives[word], who, 25), tense)
+        what = feeling(word, "very" if chance(rng, graded_) else "")
+        return be(who, what, tense, mode, french="have")
+    return be(who, graded(rng, lexicon.adjectives[word], who, graded_), tense, mode)
 
 
 @construction
@@ -134,7 +130,7 @@ def because_clauses(rng: Random) -> Phrase:
     verb, what, causes = rng.choice(_CAUSES)
     tense = rng.choice(("progressive", "past", "past", "going to", "want to"))
     if what.startswith(("at ", "in ")):
-        rest = _BY_NAME[rng.choice(what.split("|"))]
+        rest = PLACE[rng.choice(what.split("|"))]
     elif what:
         noun = lexicon.nouns[rng.choice(what.split())]
         own = who.own if verb == "wear" else "a"
@@ -143,32 +139,45 @@ def because_clauses(rng: Random) -> Phrase:
     else:
         rest = EMPTY
     effect = clause(who, verb, rest, tense)
-    cause = reason(rng, echo(who), rng.choice(causes.split()), "past" if tense == "past" else "present")
-    return state(rule("{A} because_b {B}", "{A} parce_b que_b {B}", ("because",), A=effect, B=cause))
+    now = "past" if tense == "past" else "present"
+    cause = reason(rng, echo(who), rng.choice(causes.split()), now)
+    templates = ("{A} because_b {B}", "{A} parce_b que_b {B}")
+    return state(rule(*templates, ("because",), A=effect, B=fresh(cause)))
 
 
-def _condition(rng: Random) -> Phrase:
-    """The weather as a condition: it rains, it's cold."""
-    draw = rng.randrange(5)
-    if draw < 2:
-        return falling(("rain", "snow")[draw], "present")
-    return weather(("cold", "hot", "cold")[draw - 2], "is", rng.choice(("", "very", "too")))
+_AT_HOME = PLACE["at home"]
+_INDOORS = [
+    *((verb, _AT_HOME) for verb in ("stay", "sleep", "work", "cook")),
+    *(("play", game) for game in GAMES[2:5]),
+    *(("go", goal) for goal in GOALS if goal.en[-1][0] in ("museum", "library")),
+]
+_OUTDOORS = [
+    *(("go", goal) for goal in GOALS if goal.en[-1][0] in ("beach", "park")),
+    *(("play", game) for game in GAMES[:2]),
+    *((verb, place) for verb in ("walk", "swim", "run") for place in ACTIVITIES[verb]),
+]
+_COMMON = ("stay", "sleep", "work", "cook", "play", "go")  # these have a simple future
+
+
+def _weather_and_plan(rng: Random) -> tuple[Phrase, str, Phrase]:
+    """A kind of weather, and the verb and place of what one then does."""
+    if chance(rng, 50):
+        cold = weather("cold", "is", rng.choice(("", "very", "too")))
+        skies = (falling("rain", "present"), falling("snow", "present"), cold)
+        return (rng.choice(skies), *rng.choice(_INDOORS))
+    skies = (nice_weather("is"), weather("hot", "is", rng.choice(("", "very"))))
+    return (rng.choice(skies), *rng.choice(_OUTDOORS))
 
 
 @construction
 def if_clauses(rng: Random) -> Phrase:
     """If it rains, we'll stay at home. S'il pleut, nous resterons à la maison."""
-    condition = _condition(rng)
-    tense = rng.choice(("future", "going to"))
-    mode = NEGATION if chance(rng, 40) else STATEMENT
-    who = subject(rng)
-    if chance(rng, 50):
-        verb = rng.choice(("stay", "go", "go"))
-        rest = _BY_NAME["at home"] if verb == "stay" else rng.choice(GOALS)
-        main = clause(who, verb, rest, tense, mode)
-    else:
-        main = activity(rng, who, tense, mode, dated=0)
-    return state(rule("if_i {A} ,_k {B}", "si_i {A} ,_k {B}", ("if",), A=condition, B=main))
+    sky, verb, where = _weather_and_plan(rng)
+    tense = rng.choice(("future", "going to", "can", "want to"))
+    if (verb == "play" and tense == "can") or (verb not in _COMMON and tense == "future"):
+        tense = "going to"
+    main = clause(subject(rng), verb, where, tense)
+    return state(rule("if_i {A} ,_k {B}", "si_i {A} ,_k {B}", ("if",), A=sky, B=fresh(main)))
 
 
 @construction
@@ -176,17 +185,19 @@ def when_clauses(rng: Random) -> Phrase:
     """When it's hot, we go to the beach; when I was young, I used to play football."""
     who = subject(rng)
     if chance(rng, 50):
-        youth = "little" if chance(rng, 40) else "young"
-        young = be(who, graded(rng, lexicon.adjectives["young"], who, 0), "past")
-        if youth == "little":
-            schooled = {"a": "a_d child_n"} if not who.plural else {"a": "children_n"}
-            enfant = "enfants" if who.plural else "enfant"
-            young = be(who, rule(schooled["a"], enfant + "_n", ("child",)), "past")
-        main = _plain(rng, echo(who), "used to")
+        if chance(rng, 50):
+            what = graded(rng, lexicon.adjectives["young"], who, 0)
+        elif who.plural:
+            what = rule("children_n", "enfants_n", ("child",))
+        else:
+            what = rule("a_n child_n", "enfant_n", ("child",))
+        first, main = be(who, what, "past"), _plain(rng, echo(who), "used to")
     else:
-        young = _condition(rng)
-        main = rng.choice((activity, motion))(rng, who, "present")
-    return state(rule("when_i {A} ,_k {B}", "quand_i {A} ,_k {B}", ("when",), A=young, B=main))
+        first, verb, where = _weather_and_plan(rng)
+        main = clause(who, verb, where, adverb=rng.choice(FREQUENCY[:2]))
+    return state(
+        rule("when_i {A} ,_k {B}", "quand_i {A} ,_k {B}", ("when",), A=first, B=fresh(main))
+    )
 
 
 def _who_clause(rng: Random, person: Phrase) -> Phrase:
@@ -206,12 +217,10 @@ def relative_subject(rng: Random) -> Phrase:
     person = noun_phrase(rng, noun, "the", chance(rng, 30), 10)
     who = _who_clause(rng, person)
     if chance(rng, 50):
-        adjectives = [a for a in lexicon.predicative["student"] if a.en not in ("good", "new")]
-        return state(be(who, graded(rng, rng.choice(adjectives), who)))
-    kin = rng.choice([n for n in lexicon.nouns_of("kin") if n.feminine == who.feminine])
-    if who.plural and "elder" in kin.kinds:
-        kin = lexicon.nouns["sister" if who.feminine else "brother"]
-    return state(be(who, noun_phrase(rng, kin, rng.choice(("my", "your", "her", "our")), who.plural)))
+        return state(be(who, quality(rng, person)))
+    kin = rng.choice(("sister", "daughter") if who.feminine else ("brother", "son", "friend"))
+    owner = rng.choice(("my", "your", "her", "our"))
+    return state(be(who, noun_phrase(rng, lexicon.nouns[kin], owner, who.plural)))
 
 
 @construction
@@ -236,11 +245,12 @@ def that_clauses(rng: Random) -> Phrase:
     if verb == "hope":
         said = action(rng, about, "future")
     elif chance(rng, 40):
-        about, what, tense = predicate_of(rng)
-        said = be(about, what, tense)
+        about = rng.choice((someone, described))(rng)
+        said = be(about, quality(rng, about))
     else:
-        said = action(rng, about, rng.choice(("past", "progressive", "want to", "can")))
-    rest = rule("that_q {X}", "que_q {X}", X=said)
+        tense = rng.choice(("past", "progressive", "want to", "can"))
+        said = (_plain if tense == "progressive" else action)(rng, about, tense)
+    rest = rule("that_q {X}", "que_q {X}", X=fresh(said))
     return state(clause(who, verb, rest))
 
 
@@ -249,25 +259,24 @@ _FRAMES = (
     ("buy", "past", "but", "use", "present", NEGATION, "bike computer phone"),
     ("buy", "past", "but", "like", "present", NEGATION, "dress hat car guitar lamp shirt chair"),
     ("buy", "past", "and", "like", "present", STATEMENT, "dress hat car guitar lamp shirt chair"),
-    ("find", "past", "and", "read", "progressive", STATEMENT, "book letter message newspaper poem"),
+    ("find", "past", "and", "read", "progressive", STATEMENT, "book letter newspaper"),
     ("lose", "past", "and", "look for", "progressive", STATEMENT, "key bag phone ticket umbrella"),
     ("lose", "past", "and", "find", "can", NEGATION, "key bag phone ticket umbrella watch"),
-    ("write", "past", "but", "send", "past", NEGATION, "letter message"),
-    ("write", "past", "and", "show", "past", NEGATION, "poem story book"),
-    ("wash", "past", "and", "eat", "going to", STATEMENT, "apple carrot pear tomato strawberry"),
+    ("write", "past", "but", "send", "past", NEGATION, "letter"),
+    ("wash", "past", "and", "eat", "going to", STATEMENT, "apple tomato strawberry"),
     ("break", "past", "and", "repair", "must", STATEMENT, "lamp watch computer phone"),
-    ("have", "present", "but", "sell", "want to", STATEMENT, "car bike house piano violin guitar"),
+    ("have", "present", "but", "sell", "want to", STATEMENT, "car bike house piano guitar"),
     ("have", "present", "but", "find", "can", NEGATION, "umbrella ticket"),
     ("see", "past", "but", "understand", "past", NEGATION, "movie"),
-    ("read", "past", "but", "understand", "past", NEGATION, "book poem story letter"),
-    ("buy", "past", "and", "eat", "past", STATEMENT, "cake sandwich apple orange banana"),
-    ("forget", "past", "and", "look for", "going to", STATEMENT, "key bag phone dictionary"),
+    ("read", "past", "but", "understand", "past", NEGATION, "book story letter"),
+    ("buy", "past", "and", "eat", "past", STATEMENT, "cake sandwich apple orange"),
+    ("forget", "past", "and", "look for", "going to", STATEMENT, "key bag phone"),
 )
 
 
 @construction
 def taken_up(rng: Random) -> Phrase:
-    """Paul bought a bike, but he doesn't use it. Paul a acheté un vélo, mais il ne l'utilise pas."""
+    """Paul bought a bike, but he doesn't use it. ... un vélo, mais il ne l'utilise pas."""
     who = subject(rng)
     verb, tense, conjunction, again, later, mode, things = rng.choice(_FRAMES)
     noun = lexicon.nouns[rng.choice(things.split())]
@@ -280,12 +289,9 @@ def taken_up(rng: Random) -> Phrase:
     pronoun_ = pronoun_._replace(feminine=noun.feminine, plural=plural)
     second = clause(echo(who), again, EMPTY, later, mode, pronoun=pronoun_)
     et = {"and": "et", "but": "mais"}[conjunction]
-    comma = ",_k" if conjunction == "but" else ""
-    return state(
-        rule(
-            f"{{A}} {comma} {conjunction}_c {{B}}", f"{{A}} {comma} {et}_c {{B}}", A=first, B=second
-        )
-    )
+    comma = rule(",_k", ",_k") if conjunction == "but" else EMPTY
+    templates = ("{A} {K} {and}_c {B}", "{A} {K} {et}_c {B}")
+    return state(rule(*templates, A=first, K=comma, B=fresh(second), et=et, **{"and": conjunction}))
 
 
 @construction
@@ -297,11 +303,11 @@ def answer(rng: Random) -> Phrase:
     draw = rng.randrange(3)
     if draw == 0:
         noun = rng.choice(lexicon.objects["like"])
-        body = clause(who, "like", noun_phrase(rng, noun, "all", not noun.mass, 20), mode=mode)
+        what = noun_phrase(rng, noun, "all", not noun.mass, 20, GENERIC)
+        body = clause(who, "like", what, mode=mode)
     elif draw == 1:
-        body = reason(rng, who, rng.choice("tired hungry thirsty cold sick busy ready late".split()), "present")
-        if not yes:
-            return answer(rng)
+        word = rng.choice("tired hungry thirsty cold sick busy ready late".split())
+        body = reason(rng, who, word, "present", mode)
     else:
         body = _plain(rng, who, rng.choice(("past", "want to", "can")), mode)
     word, mot = ("yes", "oui") if yes else ("no", "non")

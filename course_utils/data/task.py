@@ -1,0 +1,65 @@
+"""A translation task: what to train on, what to test on, and the vocabularies.
+
+Chapters 4 and 9 use the same task, so their results can be compared.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from course_utils.data.batches import Example, build_vocabs, encode_pairs
+from course_utils.data.corpora import load_corpus, split_by_source
+from course_utils.data.pairs import Pair
+from course_utils.data.small_world import small_world
+from course_utils.data.text import detokenize, tokenize
+from course_utils.data.vocab import Vocab
+
+
+@dataclass(frozen=True)
+class TranslationTask:
+    """Training pairs, held-out pairs by name of the set, and the vocabularies of the former."""
+
+    name: str
+    train: list[Pair]
+    held_out: dict[str, list[Pair]]
+    src_vocab: Vocab
+    tgt_vocab: Vocab
+
+    @property
+    def examples(self) -> list[Example]:
+        """The training pairs as ids."""
+        return encode_pairs(self.train, self.src_vocab, self.tgt_vocab)
+
+    def __str__(self) -> str:
+        sets = ", ".join(f"{len(pairs):,} {name}" for name, pairs in self.held_out.items())
+        return (
+            f"{self.name}: {len(self.train):,} training pairs, held out: {sets}; "
+            f"{len(self.src_vocab):,} English and {len(self.tgt_vocab):,} French tokens"
+        )
+
+
+def translation_task(
+    corpus: str | os.PathLike = "small-world", size: int = 10_000, held_out: int = 500
+) -> TranslationTask:
+    """Load a corpus and hold out a test set by source sentence.
+
+    Args:
+        corpus: "small-world", which is joined by the everyday pairs and has two test sets, random
+            and compositional (words and patterns seen, never together); or any other corpus that
+            `load_corpus` knows, from which `held_out` sources are set aside.
+        size: at most so many pairs of the corpus.
+
+    Words seen once in a corpus that is not ours become <unk>, so that <unk> is trained.
+    """
+    if corpus == "small-world":
+        train = small_world("train", size) + load_corpus("everyday").pairs
+        sets = {name: small_world(name, held_out) for name in ("random", "compositional")}
+        return TranslationTask(corpus, train, sets, *build_vocabs(train))
+    pairs = load_corpus(corpus, size).pairs
+    train, test = split_by_source(pairs, held_out)
+    return TranslationTask(str(corpus), train, {"held-out": test}, *build_vocabs(train, 2))
+
+
+def references(pairs: Sequence[Pair]) -> list[str]:
+    """The right translations, spelled as a word-level model spells: lower case, plain spaces."""
+    return [detokenize(tokenize(pair.target, "fr"), "fr") for pair in pairs]

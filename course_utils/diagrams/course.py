@@ -1,0 +1,48 @@
+"""Diagram of the chapters, in the order in which they build on each other."""
+
+from course_utils.diagrams.canvas import Canvas
+from course_utils.plot.style import BLUE, GREEN, ORANGE, darker
+
+_PARTS = [
+    ("Attention", BLUE, [
+        ("00", "Start here", "set-up and map"),
+        ("01", "Attention pooling", "query, key, value"),
+        ("02", "Masked softmax", "what may be seen"),
+        ("03", "Scoring functions", "how well a key fits"),
+        ("04", "Bahdanau translation", "attention in a GRU"),
+    ]),
+    ("Self-attention", ORANGE, [
+        ("05", "Self-attention", "every word asks"),
+        ("06", "Multi-head attention", "several at once"),
+        ("07", "Positional encoding", "order, put back"),
+    ]),
+    ("Transformer", GREEN, [
+        ("08", "Transformer blocks", "residual and norm"),
+        ("09", "Transformer translation", "train, decode, look"),
+    ]),
+]  # fmt: skip
+
+
+def course_map():
+    """The chapters in their order, grouped by subject; chapter 09 takes up the task of 04."""
+    sheet = Canvas(8, 4.0)
+    chapters = [(colour, *chapter) for _, colour, part in _PARTS for chapter in part]
+    boxes = []
+    for i, (colour, number, title, note) in enumerate(chapters):
+        row, column = divmod(i, 5)
+        x, y = 0.86 + 1.57 * column, 2.95 - 1.95 * row
+        boxes.append(sheet.box(x, y, colour=colour, width=1.3, height=1.15))
+        sheet.text(x, y + 0.4, number, bold=True)
+        sheet.text(x, y + 0.07, title.replace(" ", "\n", 1), 9)
+        sheet.text(x, y - 0.37, note, 7.5)
+        if column:
+            sheet.arrow(boxes[-2].right, boxes[-1].left)
+    for name, colour, part in _PARTS:
+        first = boxes[[number for _, number, *_ in chapters].index(part[0][0])]
+        left, top = first.at(-1, 1)
+        sheet.text(left, top + 0.16, name, colour=darker(colour), align="left", bold=True)
+    old, new = boxes[4], boxes[9]
+    start, end = old.at(-0.4, -1), boxes[5].at(0.8, 1)
+    sheet.arrow(start, (start[0], 2.0), (end[0], 2.0), end)
+    sheet.arrow(old.at(0.8, -1), new.at(0.8, 1), dashed=True, text="same\ntask", side="left")
+    return sheet

@@ -1,0 +1,59 @@
+"""Write the figures to files that are the same on every run, and put them into a page."""
+
+import argparse
+import re
+from pathlib import Path
+
+from matplotlib import rc_context
+
+from course_utils.diagrams.table import FIGURES
+from course_utils.environment import ROOT
+from course_utils.plot.style import use_course_style
+
+FOLDER = ROOT / "figures"
+# Letters become outlines, so a page needs no font; ids depend on what is drawn and not on chance.
+_REPEATABLE = {"svg.fonttype": "path", "svg.hashsalt": "course"}
+
+
+def write(name, folder=FOLDER):
+    """Draw the figure `name` of FIGURES into `folder` as SVG, with its alt text and fingerprint."""
+    drawing = _drawing(name)
+    with use_course_style(), rc_context(_REPEATABLE):
+        canvas = drawing.draw()
+        metadata = {
+            "Title": Path(name).stem.replace("_", " "),
+            "Description": drawing.alt,
+            "Identifier": canvas.fingerprint(),
+            "Creator": None,
+            "Date": None,
+        }
+        path = Path(folder) / name
+        canvas.figure.savefig(path, format="svg", metadata=metadata)
+    # matplotlib ends some lines with a space
+    text = re.sub(r"[ \t]+$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def figure_markdown(name, folder="../figures"):
+    """The line that shows a figure in a notebook or a page: `![alt](../figures/x.svg)`."""
+    return f"![{_drawing(name).alt}]({folder}/{name})"
+
+
+def _drawing(name):
+    try:
+        return FIGURES[name]
+    except KeyError:
+        raise ValueError(f"no figure {name!r}; there are {', '.join(FIGURES)}") from None
+
+
+def main(options=None):
+    """Draw everything in figures/ again."""
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils figures", description=main.__doc__
+    )
+    parser.add_argument("--out", type=Path, default=FOLDER, help="another folder to draw into")
+    folder = parser.parse_args(options).out
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FIGURES:
+        print(write(name, folder))

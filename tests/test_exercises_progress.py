@@ -1,0 +1,164 @@
+"""The learner's log: only added to, never spoiled, and everything else is read from it."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from course_utils.exercises import catalogue, check, hint, log, progress, reset, solution
+from course_utils.exercises.overview import Progress
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path, monkeypatch):
+    path = tmp_path / "progress.jsonl"
+    monkeypatch.setenv("COURSE_PROGRESS", str(path))
+    return path
+
+
+def no_scale(q, k, v):
+    weights = torch.softmax(q @ k.mT, -1)
+    return weights @ v, weights
+
+
+def test_attempts_are_counted_and_survive(file):
+    check("scaled_attention", no_scale)
+    check("dot_product_variance", 64)
+    entries = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [e["outcome"] for e in entries] == ["mistake", "right"]
+    assert entries[0]["mistakes"] == ["the scores are not scaled"]
+    assert entries[0]["tags"] == ["scale"]
+    assert len(entries[0]["code"]) == 12
+    now = progress()
+    assert now.solved == 1
+    assert now.states["dot_product_variance"] == "✓ solved, 1 try"
+    assert now.states["scaled_attention"] == "… 1 try"
+    assert now.states["causal_attention"] == "○ not attempted"
+    assert f"1 of {len(catalogue())} exercises solved" in str(now)
+    assert "1 x scale" in str(now)
+    assert "✓ solved, 1 try" in now._repr_html_()
+
+
+def test_a_stub_leaves_no_trace(file):
+    check("dot_product_variance", ...)
+    check("scaled_attention", 3)
+    assert not file.exists()
+
+
+def test_one_answer_counts_a_tag_once_and_many_bring_its_rule():
+    for _ in range(3):
+        check("scaled_attention", no_scale)
+    assert log.tags() == {"scale": 1}
+    check("multi_head_parameters", 64 * 64)
+    check("multi_head_parameters", 3 * 64 * 64)
+    check("additive_parameters", 176)
+    assert log.tags()["counting"] == 3
+    assert "3 x counting - Count matrix by matrix" in str(progress())
+
+
+def test_solved_stays_solved_until_it_is_reset():
+    check("dot_product_variance", 64)
+    check("dot_product_variance", 8)
+    assert log.solved() == {"dot_product_variance"}
+    reset("dot_product_variance")
+    assert log.solved() == set()
+    assert log.attempts() == {}
+    check("dot_product_variance", 64)
+    check("slowest_columns", (6, 7))
+    assert len(log.solved()) == 2
+    reset()
+    assert progress().solved == 0
+    assert len(log.read()) == 6
+
+
+def test_hints_come_in_steps_and_start_anew_after_a_reset():
+    assert hint("dot_product_variance").startswith("Hint 1 of 3")
+    assert hint("dot_product_variance").startswith("Hint 2 of 3")
+    assert hint("dot_product_variance", 1).startswith("Hint 1 of 3")
+    assert hint("dot_product_variance").startswith("Hint 3 of 3")
+    assert "solution('dot_product_variance')" in hint("dot_product_variance")
+    assert "hints 1 to 3, not 7" in hint("dot_product_variance", 7)
+    reset("dot_product_variance")
+    assert hint("dot_product_variance").startswith("Hint 1 of 3")
+
+
+def test_solution_is_source_and_is_noted():
+    assert solution("dot_product_variance").endswith("dot_product_variance = 64")
+    assert "def scaled_attention(queries, keys, values):" in solution("scaled_attention")
+    assert [e["event"] for e in log.read()] == ["solution", "solution"]
+
+
+def test_unknown_names_are_answered():
+    for say in (hint, solution, reset):
+        assert "There is no exercise 'scaled_atention'" in say("scaled_atention")
+
+
+def test_a_line_that_was_cut_short_harms_nobody(file):
+    check("dot_product_variance", 64)
+    with file.open("ab") as log_file:
+        log_file.write(b'{"event": "check", "exerc')
+    check("slowest_columns", (6, 7))
+    with file.open("ab") as log_file:
+        log_file.write(b"\xff\xfe\n[1, 2]\n\n7\n")
+    check("additive_parameters", 184)
+    assert log.solved() == {"dot_product_variance", "slowest_columns", "additive_parameters"}
+
+
+def test_a_folder_that_cannot_be_written_costs_one_line(file, monkeypatch):
+    file.write_text("")
+    monkeypatch.setenv("COURSE_PROGRESS", str(file / "below" / "a.jsonl"))
+    result = check("dot_product_variance", 64)
+    assert result
+    assert str(result).count("Progress is not saved") == 1
+    assert len(str(result).splitlines()) == 2
+    assert "Progress is not saved" in result._repr_html_()
+    assert "Progress is not saved" in hint("dot_product_variance")
+    assert progress().solved == 0
+
+
+# The module is loaded without its package, which would import torch each time.
+WRITER = f"""
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("log", {log.__file__!r})
+log = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(log)
+for i in range(100):
+    log.write("check", sys.argv[1], number=i, padding="x" * 2000)
+"""
+
+
+def test_two_kernels_may_write_at_once(file):
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, name]) for name in "ab"]
+    assert [w.wait() for w in writers] == [0, 0]
+    entries = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    for name in "ab":
+        numbers = [e["number"] for e in entries if e["exercise"] == name]
+        assert numbers == list(range(100))
+
+
+def test_a_killed_kernel_leaves_a_log_that_can_be_read(file):
+    endless = WRITER.replace("range(100)", "iter(int, 1)")
+    writer = subprocess.Popen([sys.executable, "-c", endless, "a"])
+    while not (file.exists() and file.stat().st_size > 50_000):
+        time.sleep(0.02)
+    writer.kill()
+    writer.wait()
+    log.write("check", "b", outcome="right")
+    assert log.solved() == {"b"}
+    assert len(log.read()) >= 20
+
+
+def test_the_log_stands_beside_the_notebooks(monkeypatch, tmp_path):
+    monkeypatch.delenv("COURSE_PROGRESS")
+    monkeypatch.setattr(log, "_REPOSITORY", tmp_path)
+    monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path / "home")
+    assert log.path() == tmp_path / "home" / ".progress.jsonl"
+    (tmp_path / "notebooks").mkdir()
+    assert log.path() == tmp_path / "notebooks" / ".progress.jsonl"
+
+
+def test_an_empty_course_has_a_table_too():
+    assert str(Progress([])) == "0 of 0 exercises solved"
