@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 import course_utils.data.small_world as package
-from course_utils.data.small_world import constructions, lexicon, small_world
+from course_utils.data.small_world import constructions, lexicon, morphology, small_world
 from course_utils.data.small_world.adverbials import GOALS
 from course_utils.data.small_world.clauses import NEGATION, QUESTION, clause
 from course_utils.data.small_world.constructions import CONSTRUCTIONS
@@ -235,6 +235,35 @@ def test_alignment_by_hand(phrase, source, target, links):
     assert (pair.source, pair.target) == (source, target)
     en, fr = tokenize(source, "en"), tokenize(target, "fr")
     assert " ".join(f"{en[i]}-{fr[j]}" for i, j in pair.alignment) == links
+
+
+# --- morphology -----------------------------------------------------------------------------------
+
+
+def test_elide_by_hand():
+    for word, following, wanted in (
+        ("le", "homme", "l'"),
+        ("le", "onze", "le"),
+        ("ne", "y", "n'"),
+        ("de", "Emma", "d'"),
+        ("que", "elle", "qu'"),
+        ("si", "il", "s'"),
+        ("si", "elle", "si"),
+        ("tu", "as", "tu"),
+    ):
+        assert morphology.elide(word, following) == wanted
+
+
+def test_regular_verbs_by_hand():
+    eat = morphology.conjugate("manger")
+    assert eat.present == ("mange", "manges", "mange", "mangeons", "mangent")
+    assert eat.imperfect[2:4] == ("mangeait", "mangions")
+    assert eat.imperative == "mange"
+    assert morphology.conjugate("appeler").future[0] == "appellerai"
+    assert morphology.conjugate("préférer").future[0] == "préférerai"
+    assert morphology.conjugate("commencer").present[3] == "commençons"
+    assert morphology.conjugate("finir").present[3:] == ("finissons", "finissent")
+    assert morphology.conjugate("vendre").participle == "vendu"
 
 
 # --- French ---------------------------------------------------------------------------------------

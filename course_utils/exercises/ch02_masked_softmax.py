@@ -192,7 +192,11 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
         return softmax(scores) * mask
     if hide == "zero":
         return softmax(scores * mask)
-    weights = softmax(scores.masked_fill(~mask, -1e9 if empty == "uniform" else -math.inf))
+    if exp == "multiplied":
+        raw = scores.exp() * mask
+        weights = raw / raw.sum(_AXES[axis], keepdim=True)
+    else:
+        weights = softmax(scores.masked_fill(~mask, -1e9 if empty == "uniform" else -math.inf))
     return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0) if empty == "zero" else weights
 
 
@@ -358,6 +362,7 @@ _MASKS = torch.tensor(
             "large scores overflow",
             "overflow",
             "exp(200) is infinite in float32; subtract the row's maximum, or use torch.softmax.",
+            {"exp": "multiplied"},
             exp="naive",
         ),
     ],

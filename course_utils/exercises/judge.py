@@ -5,6 +5,7 @@ only facts, each of them measured.
 """
 
 import functools
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ class Case:
     args: tuple
     expected: Any
     given: Any
-    index: tuple[int, ...] | None = None
+    index: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -143,16 +144,11 @@ def _facts(exercise: Exercise, answer: Any, case: Case, found: Gap) -> list[str]
 
     facts = [found.fact]
     facts += [fact(play_again, case.args, case.expected, case.given) for fact in exercise.facts]
-    if found.index is not None:
-        expected, given = (_entry(x, found.index) for x in (case.expected, case.given))
-        if expected is not None:
-            where = f"the first difference is at {list(found.index)}"
-            facts.append(f"{where}: expected {expected}, given {given}")
+    if found.index and not found.fact:
+        where = ", ".join(str(step) for step in found.index)
+        expected, given = (
+            show(functools.reduce(operator.getitem, found.index, x))
+            for x in (case.expected, case.given)
+        )
+        facts.append(f"the first difference is at [{where}]: expected {expected}, given {given}")
     return facts
-
-
-def _entry(value: Any, index: tuple[int, ...]) -> str | None:
-    try:
-        return show(value[index] if hasattr(value, "dim") else value[index[0]])
-    except (TypeError, IndexError, KeyError):
-        return None

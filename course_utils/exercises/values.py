@@ -31,11 +31,14 @@ class Raised:
 
 @dataclass(frozen=True)
 class Gap:
-    """How far a value is from the expected one, in tolerances; `fact` says what is certain."""
+    """How far a value is from the expected one, in tolerances.
+
+    `fact` says what is certain; `index` leads to the first entry that differs, part by part.
+    """
 
     size: float
     fact: str = ""
-    index: tuple[int, ...] | None = None
+    index: tuple = ()
 
 
 def freeze(value: Any) -> Any:
@@ -126,7 +129,7 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
     same = (a == b) | (a.isnan() & b.isnan())
     distance = distance.masked_fill(same, 0.0).nan_to_num(nan=math.inf)
     worst = distance.max().item()
-    first = tuple((distance > 1).nonzero()[0].tolist()) if worst > 1 else None
+    first = tuple((distance > 1).nonzero()[0].tolist()) if worst > 1 else ()
     return Gap(worst, _nan_fact(expected, given), first)
 
 
@@ -158,24 +161,25 @@ def _list_gap(expected: list, given: Any) -> Gap:
     if len(given) != len(expected):
         return Gap(math.inf, f"it has {len(given)} entries, not {len(expected)}")
     gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
-    return _worst({(i,): g for i, g in enumerate(gaps)}, "entry {}: ")
+    return _first_that_differs(dict(enumerate(gaps)))
 
 
 def _dict_gap(expected: dict, given: Any) -> Gap:
     if not isinstance(given, dict) or given.keys() != expected.keys():
         names = ", ".join(expected)
         return Gap(math.inf, f"it has other parts than {names}")
-    return _worst({key: gap(expected[key], given[key]) for key in expected}, "{}: ")
+    return _first_that_differs({key: gap(expected[key], given[key]) for key in expected})
 
 
-def _worst(gaps: dict, prefix: str) -> Gap:
+def _first_that_differs(gaps: dict) -> Gap:
     """The first part that differs, with the largest distance of all."""
     size = max((g.size for g in gaps.values()), default=0.0)
-    key, first = next(((k, g) for k, g in gaps.items() if g.size > 1), (None, Gap(size)))
-    label = key[0] if isinstance(key, tuple) else key
-    fact = prefix.format(label) + first.fact if first.fact and key is not None else ""
-    index = key if isinstance(key, tuple) and first.index is None else None
-    return Gap(size, fact, index)
+    for key, found in gaps.items():
+        if found.size > 1:
+            part = f"entry {key}" if isinstance(key, int) else key
+            fact = f"{part}: {found.fact}" if found.fact else ""
+            return Gap(size, fact, (key, *found.index))
+    return Gap(size)
 
 
 def _exact_gap(expected: Any, given: Any) -> Gap:
@@ -214,20 +218,24 @@ def number(x: Any) -> str:
     return str(x)
 
 
-def show(value: Any, index: tuple[int, ...] | None = None, most: int = 48) -> str:
+def show(value: Any, index: tuple = (), most: int = 48) -> str:
     """A value as short text; of a large tensor only the row in which `index` lies."""
+
+    def part(key: Any, item: Any) -> str:
+        return show(item, index[1:] if index[:1] == (key,) else (), most)
+
     if isinstance(value, Tensor):
         if value.numel() <= most:
             return _nested(value)
-        row = (index or (0,) * value.dim())[: value.dim() - 1]
+        row = (index if len(index) == value.dim() else (0,) * value.dim())[:-1]
         where = "".join(f"[{i}]" for i in row)
         return f"{where} = {_nested(value[row].flatten()[:12])} of shape {tuple(value.shape)}"
     if isinstance(value, (list, tuple)):
-        parts = [show(item, None, most) for item in value]
+        parts = [part(i, item) for i, item in enumerate(value)]
         several = any(isinstance(item, Tensor) for item in value)
         return ",\n".join(parts) if several else "[" + ", ".join(parts) + "]"
     if isinstance(value, dict):
-        return "; ".join(f"{key}: {show(item, index, most)}" for key, item in value.items())
+        return "\n".join(f"{key}: {part(key, item)}" for key, item in value.items())
     if isinstance(value, Opaque):
         return _article(value)
     if isinstance(value, Raised):
