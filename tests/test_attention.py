@@ -1,6 +1,7 @@
 """Masked softmax and the attention layers: values, gradients, masks, and bad input."""
 
 import math
+import warnings
 
 import d2l.torch as d2l
 import pytest
@@ -211,6 +212,18 @@ def test_half_precision_lengths_one_three_and_none(dtype):
 def test_masked_softmax_says_what_does_not_fit(call, error, message):
     with pytest.raises(error, match=message):
         call(torch.zeros(2, 3, 4))
+
+
+def test_a_fully_masked_row_makes_no_nan_even_on_the_way_back():
+    """torch's anomaly detection, with which a learner looks for NaN, must find none."""
+    scores = torch.randn(2, 3, 4, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that detection is on
+        with torch.autograd.detect_anomaly():
+            weights = masked_softmax(scores, torch.tensor([0, 2]))
+            (weights * torch.randn(2, 3, 4)).sum().backward()
+    assert scores.grad[0].eq(0).all()
+    assert scores.grad[1, :, :2].ne(0).all()
 
 
 # ---------------------------------------------------------------- numbers of the notes

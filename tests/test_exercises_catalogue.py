@@ -57,7 +57,7 @@ def test_exercise_is_complete(exercise):
     assert exercise.trains
     assert len(exercise.hints) >= 3
     assert len({m.name for m in exercise.mistakes}) >= 3
-    assert {m.tag for m in exercise.mistakes} <= TAGS.keys()
+    assert set(exercise.tags) <= TAGS.keys()
     assert exercise.kind == "value" or len(exercise.right_variants) >= 3
     assert statement(exercise.name).startswith(f"**Exercise `{exercise.name}`**")
     for sentence in [m.why for m in exercise.mistakes] + list(exercise.hints):

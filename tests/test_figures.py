@@ -1,6 +1,7 @@
 """figures/ holds what the code draws, and what it draws can be read."""
 
 import itertools
+import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -10,6 +11,7 @@ import pytest
 from course_utils import diagrams
 from course_utils.diagrams.canvas import Canvas
 from course_utils.diagrams.files import FOLDER
+from course_utils.diagrams.gallery import pictures
 from course_utils.plot import use_course_style
 
 DC = "{http://purl.org/dc/elements/1.1/}"
@@ -39,7 +41,22 @@ def words_of(canvas):
 
 
 def test_no_file_is_missing_or_left_over():
-    assert {path.name for path in FOLDER.iterdir()} == set(diagrams.FIGURES)
+    gallery = {picture.name for picture in pictures()}
+    assert {path.name for path in FOLDER.iterdir()} == set(diagrams.FIGURES) | gallery
+
+
+def test_the_gallery_holds_what_the_notebooks_drew():
+    for picture in pictures():
+        stored = (FOLDER / picture.name).read_bytes()
+        assert stored == picture.png, f"{picture.name} is stale{REFRESH}"
+        assert picture.alt
+
+
+def test_a_gallery_cell_without_a_picture_is_named(tmp_path):
+    cell = {"id": "c1", "metadata": {"gallery": "x"}, "outputs": []}
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
+    with pytest.raises(ValueError, match="cell c1 of n.ipynb"):
+        list(pictures(tmp_path))
 
 
 def test_the_file_is_what_the_code_draws(drawn):

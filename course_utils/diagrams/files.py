@@ -6,6 +6,7 @@ from pathlib import Path
 
 from matplotlib import rc_context
 
+from course_utils.diagrams.gallery import write_gallery
 from course_utils.diagrams.table import FIGURES
 from course_utils.environment import ROOT
 from course_utils.plot.style import use_course_style
@@ -57,3 +58,5 @@ def main(options=None):
     folder.mkdir(parents=True, exist_ok=True)
     for name in FIGURES:
         print(write(name, folder))
+    for path in write_gallery(folder):
+        print(path)

@@ -192,12 +192,14 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
         return softmax(scores) * mask
     if hide == "zero":
         return softmax(scores * mask)
+    blind = ~mask.any(-1, keepdim=True)
     if exp == "multiplied":
         raw = scores.exp() * mask
         weights = raw / raw.sum(_AXES[axis], keepdim=True)
+        weights = weights.masked_fill(blind, 1 / mask.shape[-1]) if empty == "uniform" else weights
     else:
         weights = softmax(scores.masked_fill(~mask, -1e9 if empty == "uniform" else -math.inf))
-    return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0) if empty == "zero" else weights
+    return weights.masked_fill(blind, 0.0) if empty == "zero" else weights
 
 
 _HIDING_MISTAKES = [

@@ -127,6 +127,11 @@ class Exercise:
             return type(self.reference.__name__, (self.reference,), switches)
         return functools.partial(self.reference, **switches)
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The kinds of its known mistakes."""
+        return tuple(sorted({m.tag for m in self.mistakes}))
+
     def argument(self, i: int) -> str:
         """The name of argument `i` of a probe."""
         if self.kind == "function" and self.play is call:
