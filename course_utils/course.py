@@ -63,6 +63,7 @@ def run_notebook(path: Path) -> tuple[nbformat.NotebookNode, Cost]:
         kernel_name="python3",
         record_timing=False,
         store_widget_state=False,
+        coalesce_streams=True,  # else prints are split by chance
         extra_arguments=["--log-level=CRITICAL"],
         resources={"metadata": {"path": str(path.parent)}},
     )

@@ -26,7 +26,7 @@ from course_utils.exercises.values import Raised, freeze, fresh, unchanged
 SECONDS = 10.0  # for all the runs of one check
 _GRACE = 0.5  # how long a thread may take to give up, and then to fall asleep
 _STACK = 32 * 2**20  # bytes; threads get only 512 kB on macOS
-_MOST_TEXT = 400
+_MOST_TEXT = 200  # characters of what an answer prints
 
 
 _asleep: set[int] = set()  # threads that will never wake up
@@ -78,7 +78,7 @@ class _Notepad(io.TextIOBase):
 
     def summary(self) -> str:
         cut = f" ... ({self.length} characters in all)" if self.length > _MOST_TEXT else ""
-        return self.kept.rstrip() + cut
+        return " / ".join(self.kept.split("\n")).rstrip(" /") + cut
 
 
 def run_answer(
