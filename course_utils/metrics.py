@@ -1,5 +1,6 @@
 """How good is a translation, and how well do attention weights find the words they translate."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from torch import Tensor
@@ -24,15 +25,21 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def links_from_weights(weights: Tensor) -> set[tuple[int, int]]:
-    """The (source, target) links that weights (Tt, Ts) suggest: each target's heaviest source."""
-    return {(int(source), target) for target, source in enumerate(weights.argmax(dim=-1))}
+    """The (source, target) links that weights (Tt, Ts) suggest: each target's heaviest source.
+
+    The last source, <eos>, is no word and gets no link.
+    """
+    words = weights[:, :-1]
+    return {(int(source), target) for target, source in enumerate(words.argmax(dim=-1))}
 
 
 def alignment_error_rate(predicted: Sequence[Links], gold: Sequence[Links]) -> float:
-    """AER = 1 - 2 |A and G| / (|A| + |G|) over a corpus, 0 is perfect (Och and Ney 2003).
+    """AER = 1 - (|A and S| + |A and P|) / (|A| + |S|) over a corpus, 0 is perfect.
 
-    All gold links count as sure. Links of target tokens that have no gold link (such as <eos>)
-    are left out of A.
+    Source: Och and Ney 2003. P holds the gold links; S, the sure ones, are those of a word with a
+    single counterpart that has a single counterpart itself. Where words translate as a group
+    ("didn't" as "ne ... pas"), each link of the group is possible. Predicted links of targets that
+    have no gold link (such as <eos>) are left out of A.
 
     Args:
         predicted, gold: one set of (source, target) links a sentence.
@@ -42,13 +49,16 @@ def alignment_error_rate(predicted: Sequence[Links], gold: Sequence[Links]) -> f
     """
     if len(predicted) != len(gold):
         raise ValueError(f"got {len(predicted)} predicted and {len(gold)} gold alignments")
-    hits = sizes = 0
-    for links, truth in zip(predicted, gold, strict=True):
-        truth = set(truth)
-        aligned = {target for _, target in truth}
-        links = {link for link in links if link[1] in aligned}
-        hits += len(links & truth)
-        sizes += len(links) + len(truth)
-    if not sizes:
-        raise ValueError("there are no links to compare")
-    return 1 - 2 * hits / sizes
+    hits = sizes = known = 0
+    for links, possible in zip(predicted, gold, strict=True):
+        possible = set(possible)
+        known += len(possible)
+        sources = Counter(source for source, _ in possible)
+        targets = Counter(target for _, target in possible)
+        sure = {(s, t) for s, t in possible if sources[s] == targets[t] == 1}
+        links = {link for link in links if link[1] in targets}
+        hits += len(links & sure) + len(links & possible)
+        sizes += len(links) + len(sure)
+    if not known:
+        raise ValueError("there are no gold links to compare with")
+    return 1 - hits / sizes if sizes else 1.0  # nothing predicted: nothing right

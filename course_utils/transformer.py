@@ -26,7 +26,8 @@ class TransformerConfig:
     d_ff: int = 512  # hidden size of the feed-forward network, usually 4 * d_model
     num_encoder_layers: int = 2
     num_decoder_layers: int = 2
-    dropout: float = 0.1
+    dropout: float = 0.1  # of sub-layer outputs, hidden units and embeddings
+    attention_dropout: float | None = None  # of attention weights; None: the same as dropout
     max_len: int = 256  # longest sentence, source or target
     norm_first: bool = True  # pre-norm; False is the paper's post-norm, as in the notes' code
     positions: str = "sinusoidal"  # or "learned"
@@ -108,9 +109,11 @@ class EncoderBlock(nn.Module):
         dropout: float = 0.0,
         norm_first: bool = False,
         bias: bool = False,
+        attention_dropout: float | None = None,
     ):
         super().__init__()
-        self.attention = MultiHeadAttention(d_model, num_heads, dropout, bias)
+        of_weights = dropout if attention_dropout is None else attention_dropout
+        self.attention = MultiHeadAttention(d_model, num_heads, of_weights, bias)
         self.addnorm1 = AddNorm(d_model, dropout, norm_first)
         self.ffn = PositionWiseFFN(d_model, d_ff, dropout)
         self.addnorm2 = AddNorm(d_model, dropout, norm_first)
@@ -150,11 +153,13 @@ class DecoderBlock(nn.Module):
         dropout: float = 0.0,
         norm_first: bool = False,
         bias: bool = False,
+        attention_dropout: float | None = None,
     ):
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, num_heads, dropout, bias)
+        of_weights = dropout if attention_dropout is None else attention_dropout
+        self.self_attention = MultiHeadAttention(d_model, num_heads, of_weights, bias)
         self.addnorm1 = AddNorm(d_model, dropout, norm_first)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, dropout, bias)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, of_weights, bias)
         self.addnorm2 = AddNorm(d_model, dropout, norm_first)
         self.ffn = PositionWiseFFN(d_model, d_ff, dropout)
         self.addnorm3 = AddNorm(d_model, dropout, norm_first)
@@ -256,9 +261,14 @@ class Transformer(nn.Module):
         self.tgt_embedding = nn.Embedding(c.tgt_vocab_size, c.d_model)
         self.src_positions = encode_positions(c.d_model, c.dropout, c.max_len)
         self.tgt_positions = encode_positions(c.d_model, c.dropout, c.max_len)
-        block = (c.d_model, c.num_heads, c.d_ff, c.dropout, c.norm_first, c.bias)
-        self.encoder = nn.ModuleList(EncoderBlock(*block) for _ in range(c.num_encoder_layers))
-        self.decoder = nn.ModuleList(DecoderBlock(*block) for _ in range(c.num_decoder_layers))
+        sizes = (c.d_model, c.num_heads, c.d_ff, c.dropout)
+        switches = (c.norm_first, c.bias, c.attention_dropout)
+        self.encoder = nn.ModuleList(
+            EncoderBlock(*sizes, *switches) for _ in range(c.num_encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderBlock(*sizes, *switches) for _ in range(c.num_decoder_layers)
+        )
         # pre-norm leaves the stream itself unnormalised, so each stack ends with a norm
         end = nn.LayerNorm if c.norm_first else lambda size: nn.Identity()
         self.encoder_norm, self.decoder_norm = end(c.d_model), end(c.d_model)

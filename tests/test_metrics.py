@@ -103,5 +103,5 @@ def test_alignments_that_cannot_be_compared_are_refused():
     with pytest.raises(ValueError, match="1 predicted and 2 gold"):
         alignment_error_rate([set()], [{(0, 0)}, {(0, 0)}])
     for nothing in ([], [set()]):
-        with pytest.raises(ValueError, match="no links"):
+        with pytest.raises(ValueError, match="no gold links"):
             alignment_error_rate(nothing, nothing)
