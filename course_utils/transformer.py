@@ -26,8 +26,8 @@ class TransformerConfig:
     d_ff: int = 512  # hidden size of the feed-forward network, usually 4 * d_model
     num_encoder_layers: int = 2
     num_decoder_layers: int = 2
-    dropout: float = 0.1  # of sub-layer outputs, hidden units and embeddings
-    attention_dropout: float | None = None  # of attention weights; None: the same as dropout
+    dropout: float = 0.1  # of sub-layer outputs, hidden units, embeddings and attention weights
+    cross_dropout: float | None = None  # of cross-attention weights; None: the same as dropout
     max_len: int = 256  # longest sentence, source or target
     norm_first: bool = True  # pre-norm; False is the paper's post-norm, as in the notes' code
     positions: str = "sinusoidal"  # or "learned"
@@ -109,11 +109,9 @@ class EncoderBlock(nn.Module):
         dropout: float = 0.0,
         norm_first: bool = False,
         bias: bool = False,
-        attention_dropout: float | None = None,
     ):
         super().__init__()
-        of_weights = dropout if attention_dropout is None else attention_dropout
-        self.attention = MultiHeadAttention(d_model, num_heads, of_weights, bias)
+        self.attention = MultiHeadAttention(d_model, num_heads, dropout, bias)
         self.addnorm1 = AddNorm(d_model, dropout, norm_first)
         self.ffn = PositionWiseFFN(d_model, d_ff, dropout)
         self.addnorm2 = AddNorm(d_model, dropout, norm_first)
@@ -153,13 +151,13 @@ class DecoderBlock(nn.Module):
         dropout: float = 0.0,
         norm_first: bool = False,
         bias: bool = False,
-        attention_dropout: float | None = None,
+        cross_dropout: float | None = None,
     ):
         super().__init__()
-        of_weights = dropout if attention_dropout is None else attention_dropout
-        self.self_attention = MultiHeadAttention(d_model, num_heads, of_weights, bias)
+        cross_dropout = dropout if cross_dropout is None else cross_dropout
+        self.self_attention = MultiHeadAttention(d_model, num_heads, dropout, bias)
         self.addnorm1 = AddNorm(d_model, dropout, norm_first)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, of_weights, bias)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, cross_dropout, bias)
         self.addnorm2 = AddNorm(d_model, dropout, norm_first)
         self.ffn = PositionWiseFFN(d_model, d_ff, dropout)
         self.addnorm3 = AddNorm(d_model, dropout, norm_first)
@@ -261,13 +259,10 @@ class Transformer(nn.Module):
         self.tgt_embedding = nn.Embedding(c.tgt_vocab_size, c.d_model)
         self.src_positions = encode_positions(c.d_model, c.dropout, c.max_len)
         self.tgt_positions = encode_positions(c.d_model, c.dropout, c.max_len)
-        sizes = (c.d_model, c.num_heads, c.d_ff, c.dropout)
-        switches = (c.norm_first, c.bias, c.attention_dropout)
-        self.encoder = nn.ModuleList(
-            EncoderBlock(*sizes, *switches) for _ in range(c.num_encoder_layers)
-        )
+        block = (c.d_model, c.num_heads, c.d_ff, c.dropout, c.norm_first, c.bias)
+        self.encoder = nn.ModuleList(EncoderBlock(*block) for _ in range(c.num_encoder_layers))
         self.decoder = nn.ModuleList(
-            DecoderBlock(*sizes, *switches) for _ in range(c.num_decoder_layers)
+            DecoderBlock(*block, c.cross_dropout) for _ in range(c.num_decoder_layers)
         )
         # pre-norm leaves the stream itself unnormalised, so each stack ends with a norm
         end = nn.LayerNorm if c.norm_first else lambda size: nn.Identity()

@@ -313,7 +313,7 @@ def web(tmp_path, monkeypatch):
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     cache = tmp_path / "cache"
     monkeypatch.delenv("COURSE_DATA_DIR", raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")

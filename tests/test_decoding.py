@@ -289,22 +289,20 @@ def test_short_sentences_that_end_first_do_not_stop_a_better_one():
 
 
 def test_length_penalty_weighs_a_long_sentence_against_a_short_one():
-    """[] has probability 0.45 in one step; [3] has 0.55 * 0.5 in two."""
+    """[] has probability 0.45 in one step; [3] has 0.55 * 0.6 in two."""
 
     def logits_of(source, read):
-        p = {EOS: 0.45, 3: 0.55} if not read else {EOS: 0.5, 3: 0.5}
+        p = {EOS: 0.45, 3: 0.55} if not read else {EOS: 0.6, 3: 0.4}
         return [math.log(p.get(token, 1e-9)) for token in range(6)]
 
-    def found(length_penalty, beam=2):
-        model = TableModel(logits_of)
-        return beam_search(
-            model, *sources(0), **ENDS, beam=beam, max_len=2, length_penalty=length_penalty
-        )
+    def found(length_penalty):
+        options = {"beam": 2, "max_len": 2, "length_penalty": length_penalty}
+        return beam_search(TableModel(logits_of), *sources(0), **ENDS, **options)
 
-    assert math.log(0.45) > math.log(0.55 * 0.5)
-    assert math.log(0.45) < math.log(0.55 * 0.5) / 2
+    assert math.log(0.45) > math.log(0.55 * 0.6)
+    assert math.log(0.45) < math.log(0.55 * 0.6) / 2
     assert found(0.0) == [[]]
-    assert found(1.0)[0] in ([3], [3, 3])  # both have the same score
+    assert found(1.0) == [[3]]
 
 
 def test_a_finished_beam_is_never_extended():

@@ -1,5 +1,7 @@
 """The GRU encoder and both decoders: parity, padding, step by step, and bad input."""
 
+from functools import partial
+
 import d2l.torch as d2l
 import pytest
 import torch
@@ -14,6 +16,15 @@ close = torch.testing.assert_close
 B, TS, TT, E, N, LAYERS = 3, 6, 5, 7, 8, 2
 SRC, TGT = 11, 13
 both_decoders = pytest.mark.parametrize("decoder", [GRUDecoder, BahdanauDecoder])
+every_decoder = pytest.mark.parametrize(
+    "decoder",
+    [
+        partial(kind, deep_output=deep)
+        for kind in (GRUDecoder, BahdanauDecoder)
+        for deep in (False, True)
+    ],
+    ids=["gru", "gru, deep output", "bahdanau", "bahdanau, deep output"],
+)
 lens_strategy = st.lists(st.integers(1, TS), min_size=B, max_size=B)
 
 
@@ -107,17 +118,21 @@ def reference_decode(model, src, lens, tgt, attention=None):
             maps.append(attention.attention_weights[:, 0])
         x = torch.cat([context, decoder.embedding.weight[token]], dim=-1)
         hidden = gru_step(decoder.gru, x, hidden)
-        logits.append(hidden[-1] @ decoder.output.weight.T + decoder.output.bias)
+        said = torch.cat([hidden[-1], x], dim=-1) if decoder.deep_output else hidden[-1]
+        logits.append(said @ decoder.output.weight.T + decoder.output.bias)
     return torch.stack(logits, dim=1), torch.stack(maps, dim=1) if maps else None
 
 
-@both_decoders
+@every_decoder
 def test_decoders_equal_a_hand_written_step_values_and_gradients(decoder):
-    """Notes 001-46 to 001-52: attend with the last hidden state, join, step, project."""
+    """Notes 001-46 to 001-52: attend with the last hidden state, join, step, project.
+
+    A deep output (Bahdanau et al. 2015, A.2.2) projects what was read as well.
+    """
     model = make(decoder)
     src, tgt, lens = ids(SRC, B, TS), ids(TGT, B, TT), torch.tensor([2, 6, 3])
     attention = None
-    if decoder is BahdanauDecoder:
+    if isinstance(model.decoder, BahdanauDecoder):
         attention = d2l.AdditiveAttention(N, N, N, 0.0).double()
         copy_weights(d2l_attention_pairs(model.decoder.attention, attention))
     wanted, maps = reference_decode(model, src, lens, tgt, attention)
@@ -148,7 +163,7 @@ def test_decoders_equal_a_hand_written_step_values_and_gradients(decoder):
             close(mine.grad, other.grad, rtol=0, atol=1e-10)
 
 
-@both_decoders
+@every_decoder
 @few
 @given(data=st.data())
 def test_decoding_in_any_steps_equals_teacher_forcing(decoder, data):
@@ -163,7 +178,7 @@ def test_decoding_in_any_steps_equals_teacher_forcing(decoder, data):
     close(torch.cat(logits, dim=1), model(src, lens, tgt), rtol=0, atol=1e-12)
 
 
-@both_decoders
+@every_decoder
 @few
 @given(data=st.data())
 def test_selecting_rows_of_a_state_continues_those_sentences(decoder, data):
@@ -175,7 +190,7 @@ def test_selecting_rows_of_a_state_continues_those_sentences(decoder, data):
     close(logits, model(src, lens, tgt)[rows, 2:], rtol=0, atol=1e-12)
 
 
-@both_decoders
+@every_decoder
 @few
 @given(lens=lens_strategy, extra=st.integers(0, 4))
 def test_a_sentence_gives_the_same_logits_alone_and_padded_in_a_batch(decoder, lens, extra):
@@ -186,7 +201,7 @@ def test_a_sentence_gives_the_same_logits_alone_and_padded_in_a_batch(decoder, l
         close(together[i : i + 1], alone, rtol=0, atol=1e-12)
 
 
-@both_decoders
+@every_decoder
 def test_a_future_token_never_changes_an_earlier_logit(decoder):
     model, src, lens = make(decoder), ids(SRC, B, TS), torch.tensor([2, 6, 3])
     tgt = ids(TGT, B, TT)
