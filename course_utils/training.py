@@ -1,6 +1,7 @@
 """Loss, learning-rate schedule and training loop for the translation models."""
 
 import math
+import os
 import random
 from collections.abc import Sequence
 
@@ -86,7 +87,8 @@ def train(
     rng, device = random.Random(seed), next(model.parameters()).device
     losses, step = [], 0
     model.train()
-    with tqdm(total=steps, desc="training", unit="batch", leave=False) as bar:
+    quiet = bool(os.environ.get("TQDM_DISABLE"))  # the notebook bar does not read it by itself
+    with tqdm(total=steps, desc="training", unit="batch", leave=False, disable=quiet) as bar:
         while step < steps:
             total, tokens = 0.0, 0
             for batch in make_batches(examples, batch_size, rng):

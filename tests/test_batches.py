@@ -117,6 +117,13 @@ def test_like_lengths_share_a_batch():
     assert [b.src.shape[1] for b in make_batches(items, 2)] == [2, 9, 10]
 
 
+def test_batches_come_in_random_order_and_not_from_short_to_long():
+    items = [Example([4] * n + [2], [1] + [4] * n + [2]) for n in range(10)]
+    lengths = [b.src.shape[1] for b in make_batches(items, 1, random.Random(0))]
+    assert sorted(lengths) == list(range(1, 11))
+    assert lengths != sorted(lengths)
+
+
 def test_the_generator_decides_the_order_and_its_seed_repeats_it():
     items = [Example([i, 2], [1, i, 2]) for i in range(4, 40)]
 

@@ -1,4 +1,4 @@
-"""The translation chapters run on real sentences, too: the switch that a learner sets is set here."""
+"""The translation chapters run on real sentences, too, with the switch that a learner sets."""
 
 import os
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_utils.data.batches import Example, build_vocabs, encode_pairs
+from course_utils.data.batches import Example, build_vocabs, encode_pairs, make_batches
 from course_utils.data.pairs import Pair
 from course_utils.data.vocab import Vocab
 from course_utils.seeds import set_seed
@@ -190,6 +190,31 @@ def test_a_seed_determines_losses_and_weights(kind):
     assert runs[0][0] == runs[1][0]
     assert all(a.equal(b) for a, b in zip(runs[0][1], runs[1][1], strict=True))
     assert runs[0][0] != runs[2][0]
+
+
+def test_every_update_is_that_of_adam_with_the_scheduled_rate_and_a_clipped_gradient():
+    """Against a plain loop: all eight pairs in one batch, four updates, warm-up of two."""
+    translator, examples = build("transformer")
+    model = translator.model.double()
+    start = {name: p.clone() for name, p in model.state_dict().items()}
+    train(model, examples, epochs=4, batch_size=8, lr=1e-2, warmup=0.5, clip=0.3)
+    got = {name: p.clone() for name, p in model.state_dict().items()}
+
+    model.load_state_dict(start)
+    parameters, batch = list(model.parameters()), next(make_batches(examples, 8))
+    optimizer = torch.optim.Adam(parameters, betas=(0.9, 0.98), eps=1e-9)
+    for share in (1 / 2, 1, 1, 1 / 2):
+        optimizer.param_groups[0]["lr"] = 1e-2 * share
+        loss = masked_cross_entropy(model(batch.src, batch.src_lens, batch.tgt_in), batch.tgt_out)
+        gradients = torch.autograd.grad(loss, parameters)
+        norm = torch.stack([g.square().sum() for g in gradients]).sum().sqrt()
+        assert norm > 0.3
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient * 0.3 / norm
+        optimizer.step()
+    for name, wanted in model.state_dict().items():
+        close(got[name], wanted, rtol=0, atol=1e-6)
+        assert not torch.allclose(got[name], start[name], atol=1e-4)
 
 
 def test_the_loss_reported_for_an_epoch_is_the_mean_per_real_token():

@@ -44,8 +44,9 @@ def translation_task(
     """Load a corpus and hold out a test set by source sentence.
 
     Args:
-        corpus: "small-world", which is joined by the everyday pairs and has two test sets, random
-            and compositional (words and patterns seen, never together); or any other corpus that
+        corpus: "small-world", which is joined by the everyday pairs, three times over so that
+            their words are learnt, and has two test sets, random and compositional (words and
+            patterns seen, never together); or any other corpus that
             `load_corpus` knows, from which `held_out` sources are set aside.
         size: at most so many pairs of the corpus; by default 30,000 of the small world, 10,000
             of any other.
@@ -53,7 +54,7 @@ def translation_task(
     Words that training sees only once become <unk>, so that <unk> is trained, too.
     """
     if corpus == "small-world":
-        train = small_world("train", size or 30_000) + load_corpus("everyday").pairs
+        train = small_world("train", size or 30_000) + 3 * load_corpus("everyday").pairs
         sets = {name: small_world(name, held_out) for name in ("random", "compositional")}
         return TranslationTask(corpus, train, sets, *build_vocabs(train, min_freq=2))
     pairs = load_corpus(corpus, size or 10_000).pairs
