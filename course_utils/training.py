@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from course_utils.data.batches import Example, make_batches
+from course_utils.data.batches import Batch, Example, make_batches
 from course_utils.data.vocab import Vocab
 
 
@@ -43,76 +43,103 @@ def warmup_then_decay(step: int, total_steps: int, warmup_steps: int) -> float:
     return (total_steps - step) / max(1, total_steps - warmup_steps)
 
 
-def train(
-    model: nn.Module,
-    examples: Sequence[Example],
-    *,
-    epochs: int,
-    batch_size: int = 64,
-    lr: float = 2e-3,
-    warmup: float = 0.1,
-    label_smoothing: float = 0.0,
-    clip: float = 1.0,
-    seed: int = 0,
-    max_steps: int | None = None,
-) -> list[float]:
-    """Train a translation model under teacher forcing, with Adam.
+class Trainer:
+    """Train a translation model under teacher forcing, with Adam, and pause between epochs.
 
     Args:
         model: called as model(src, src_lens, tgt_in) -> logits.
-        epochs: passes over the examples.
+        epochs: passes over the examples, all `run` calls together; the learning rate is scheduled
+            over them.
         lr: peak learning rate, reached after the share `warmup` of all updates.
         clip: largest norm of the gradient.
         seed: of the order of the examples; torch's own generator drives dropout.
-        max_steps: stop the schedule after so many updates.
-
-    Returns:
-        the mean loss per real token, once an epoch (the last one may be cut off).
+        max_steps: end the schedule after so many updates.
 
     Raises:
         ValueError: there is nothing to do: no examples, or a count below 1.
-        FloatingPointError: the loss is no longer finite; the weights are those before it.
     """
-    counts = {"examples": len(examples), "epochs": epochs, "batch_size": batch_size}
-    counts |= {} if max_steps is None else {"max_steps": max_steps}
-    if min(counts.values()) < 1:
-        raise ValueError(f"training needs at least one of each, got {counts}")
-    steps = epochs * math.ceil(len(examples) / batch_size)
-    steps = steps if max_steps is None else min(steps, max_steps)
-    warmup_steps = max(1, round(warmup * steps))
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98), eps=1e-9)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: warmup_then_decay(step, steps, warmup_steps)
-    )
-    rng, device = random.Random(seed), next(model.parameters()).device
-    losses, step = [], 0
-    model.train()
-    quiet = bool(os.environ.get("TQDM_DISABLE"))  # the notebook bar does not read it by itself
-    with tqdm(total=steps, desc="training", unit="batch", leave=False, disable=quiet) as bar:
-        while step < steps:
-            total, tokens = 0.0, 0
-            for batch in make_batches(examples, batch_size, rng):
-                if step == steps:
-                    break
-                batch = batch.to(device)
-                logits = model(batch.src, batch.src_lens, batch.tgt_in)  # (B, Tt, V)
-                loss = masked_cross_entropy(
-                    logits, batch.tgt_out, label_smoothing=label_smoothing
-                )
-                step, value = step + 1, loss.item()
-                if not math.isfinite(value):
-                    raise FloatingPointError(
-                        f"the loss is {value} at update {step}: lower lr (now {lr}), raise warmup, "
-                        "and look for a fully masked row"
-                    )
-                optimizer.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(model.parameters(), clip)
-                optimizer.step()
-                schedule.step()
-                total, tokens = total + value * batch.num_tokens, tokens + batch.num_tokens
-                bar.update()
-                bar.set_postfix(loss=f"{total / tokens:.3f}")
-            losses.append(total / tokens)
-    model.eval()
-    return losses
+
+    def __init__(
+        self,
+        model: nn.Module,
+        examples: Sequence[Example],
+        *,
+        epochs: int,
+        batch_size: int = 64,
+        lr: float = 2e-3,
+        warmup: float = 0.1,
+        label_smoothing: float = 0.0,
+        clip: float = 1.0,
+        seed: int = 0,
+        max_steps: int | None = None,
+    ):
+        counts = {"examples": len(examples), "epochs": epochs, "batch_size": batch_size}
+        counts |= {} if max_steps is None else {"max_steps": max_steps}
+        if min(counts.values()) < 1:
+            raise ValueError(f"training needs at least one of each, got {counts}")
+        self.model, self.examples, self.batch_size = model, examples, batch_size
+        self.lr, self.label_smoothing, self.clip = lr, label_smoothing, clip
+        self.steps_per_epoch = math.ceil(len(examples) / batch_size)
+        self.step, self.steps = 0, min(epochs * self.steps_per_epoch, max_steps or math.inf)
+        self.rng, self.device = random.Random(seed), next(model.parameters()).device
+        fused = self.device.type in ("cpu", "cuda")  # one pass over the weights
+        self.optimizer = torch.optim.Adam(
+            model.parameters(), lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=fused
+        )
+        warmup_steps = max(1, round(warmup * self.steps))
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: warmup_then_decay(step, self.steps, warmup_steps)
+        )
+
+    def run(self, epochs: int | None = None) -> list[float]:
+        """Train for some epochs, or to the end; the model is left in evaluation mode.
+
+        Returns:
+            the mean loss per real token, once an epoch (the last one may be cut off).
+
+        Raises:
+            FloatingPointError: the loss is no longer finite; the weights are those before it.
+        """
+        end = math.inf if epochs is None else self.step + epochs * self.steps_per_epoch
+        end, losses = min(end, self.steps), []
+        self.model.train()
+        quiet = bool(os.environ.get("TQDM_DISABLE"))  # the notebook bar does not read it by itself
+        with tqdm(
+            total=end - self.step, desc="training", unit="batch", leave=False, disable=quiet
+        ) as bar:
+            while self.step < end:
+                losses.append(self._epoch(bar))
+        self.model.eval()
+        return losses
+
+    def _epoch(self, bar: tqdm) -> float:
+        total, tokens = 0.0, 0
+        for batch in make_batches(self.examples, self.batch_size, self.rng):
+            if self.step == self.steps:
+                break
+            loss = self._update(batch.to(self.device))
+            total, tokens = total + loss * batch.num_tokens, tokens + batch.num_tokens
+            bar.update()
+            bar.set_postfix(loss=f"{total / tokens:.3f}")
+        return total / tokens
+
+    def _update(self, batch: Batch) -> float:
+        logits = self.model(batch.src, batch.src_lens, batch.tgt_in)  # (B, Tt, V)
+        loss = masked_cross_entropy(logits, batch.tgt_out, label_smoothing=self.label_smoothing)
+        self.step += 1
+        if not loss.isfinite():
+            raise FloatingPointError(
+                f"the loss is {loss.item()} at update {self.step}: lower lr (now {self.lr}), raise "
+                "warmup, and look for a fully masked row"
+            )
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.optimizer.step()
+        self.schedule.step()
+        return loss.item()
+
+
+def train(model: nn.Module, examples: Sequence[Example], **options) -> list[float]:
+    """Train a model to the end: `Trainer(model, examples, **options).run()`."""
+    return Trainer(model, examples, **options).run()

@@ -1,5 +1,6 @@
 """Loss, schedule and training loop."""
 
+import copy
 import math
 import warnings
 
@@ -15,7 +16,7 @@ from course_utils.data.pairs import Pair
 from course_utils.data.vocab import Vocab
 from course_utils.seeds import set_seed
 from course_utils.seq2seq import BahdanauDecoder, GRUDecoder, GRUEncoder, Seq2Seq
-from course_utils.training import masked_cross_entropy, train, warmup_then_decay
+from course_utils.training import Trainer, masked_cross_entropy, train, warmup_then_decay
 from course_utils.transformer import Transformer, TransformerConfig
 from course_utils.translation import Translator
 
@@ -317,3 +318,17 @@ def test_training_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         train(translator.model, examples, epochs=1)
+
+
+def test_a_paused_training_equals_an_unbroken_one():
+    translator, examples = build("transformer", dropout=0.1)
+    unbroken = copy.deepcopy(translator.model)
+    options = {"epochs": 4, "batch_size": 3, "seed": 5}
+    set_seed(0)
+    expected = train(unbroken, examples, **options)
+    set_seed(0)
+    trainer = Trainer(translator.model, examples, **options)
+    assert trainer.run(1) + trainer.run(2) + trainer.run() == expected
+    assert trainer.run() == []  # the schedule has come to its end
+    for ours, theirs in zip(translator.model.parameters(), unbroken.parameters(), strict=True):
+        assert torch.equal(ours, theirs)

@@ -54,9 +54,10 @@ def translation_task(
     Words that training sees only once become <unk>, so that <unk> is trained, too.
     """
     if corpus == "small-world":
-        train = small_world("train", size or 30_000) + 3 * load_corpus("everyday").pairs
+        pairs, everyday = small_world("train", size or 30_000), load_corpus("everyday").pairs
         sets = {name: small_world(name, held_out) for name in ("random", "compositional")}
-        return TranslationTask(corpus, train, sets, *build_vocabs(train, min_freq=2))
+        vocabs = build_vocabs(pairs + everyday, min_freq=2)
+        return TranslationTask(corpus, pairs + 3 * everyday, sets, *vocabs)
     pairs = load_corpus(corpus, size or 10_000).pairs
     train, test = split_by_source(pairs, held_out)
     return TranslationTask(str(corpus), train, {"held-out": test}, *build_vocabs(train, min_freq=2))
