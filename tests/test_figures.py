@@ -128,7 +128,8 @@ def test_the_command_draws_everything(tmp_path, capsys, monkeypatch):
     one = {"masks.svg": diagrams.FIGURES["masks.svg"]}
     monkeypatch.setattr("course_utils.diagrams.files.FIGURES", one)
     diagrams.main(["--out", str(tmp_path / "new")])
-    assert capsys.readouterr().out.strip() == str(tmp_path / "new" / "masks.svg")
+    names = ["masks.svg", *(picture.name for picture in pictures())]
+    assert capsys.readouterr().out.split("\n")[:-1] == [str(tmp_path / "new" / n) for n in names]
     assert (tmp_path / "new" / "masks.svg").stat().st_size > 10_000
 
 
