@@ -16,7 +16,7 @@ BINARY = {".otf", ".png", ".safetensors", ".ttf"}
 UNWANTED = {  # written so that this file does not match
     "a note of unfinished work": r"\b(T[O]DO|F[I]XME|X[X]X)\b",
     "a path of one computer": r"(?<![\w.~*])/(home|root|Users|work|farm)/|[A-Z]:\\+Users",
-    "a package registry's host": r"pypi\.[o]rg|pythonhosted\.[o]rg|registry\.[n]pmjs|deb\.[d]ebian",
+    "a package registry's host": r"pypi\.[o]rg|python[h]osted\.org|registry\.[n]pmjs|deb\.[d]ebian",
 }
 
 
