@@ -3,7 +3,8 @@
 import math
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -41,6 +42,84 @@ def warmup_then_decay(step: int, total_steps: int, warmup_steps: int) -> float:
     if step < warmup_steps:
         return (step + 1) / warmup_steps
     return (total_steps - step) / max(1, total_steps - warmup_steps)
+
+
+def update(
+    loss: Tensor,
+    optimizer: torch.optim.Optimizer,
+    schedule: torch.optim.lr_scheduler.LRScheduler,
+    clip: float = 1.0,
+) -> None:
+    """One step down the gradient of `loss`, whose norm is clipped to `clip`.
+
+    Raises:
+        FloatingPointError: the loss is not finite; the weights stay as they are.
+    """
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if not loss.isfinite():
+        lr = schedule.base_lrs[0]
+        raise FloatingPointError(
+            f"the loss is {loss.item()} at update {schedule.last_epoch + 1}: lower lr (now "
+            f"{lr:g}), raise warmup, and look for a fully masked row"
+        )
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(parameters, clip)
+    optimizer.step()
+    schedule.step()
+
+
+def _schedule(optimizer: torch.optim.Optimizer, steps: int, warmup: float):
+    warmup_steps = max(1, round(warmup * steps))
+    return torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: warmup_then_decay(step, steps, warmup_steps)
+    )
+
+
+def fit(
+    model: nn.Module,
+    batches: Sequence[Any],
+    loss_of: Callable[[Any], Tensor],
+    *,
+    lr: float = 1e-3,
+    warmup: float = 0.1,
+    clip: float = 1.0,
+    weight_decay: float = 0.0,
+    parameters: Iterable[nn.Parameter] | None = None,
+) -> list[float]:
+    """Train any model with AdamW, one update per batch; it is left in evaluation mode.
+
+    Args:
+        batches: all of them, in order; a batch is whatever `loss_of` takes.
+        loss_of: from a batch to the loss, a tensor without axes.
+        lr: peak learning rate, reached after the share `warmup` of all updates, then falling
+            to 0 in a line.
+        parameters: those to train; by default all of the model's that require a gradient.
+
+    Returns:
+        the loss of every batch, before its update.
+
+    Raises:
+        ValueError: there are no batches, or nothing to train.
+        FloatingPointError: the loss is no longer finite; the weights are those before it.
+    """
+    chosen = model.parameters() if parameters is None else parameters
+    chosen = [p for p in chosen if p.requires_grad]
+    if not len(batches) or not chosen:
+        raise ValueError(
+            f"nothing to train: {len(batches)} batches, {len(chosen)} tensors that need a gradient"
+        )
+    optimizer = torch.optim.AdamW(chosen, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.98))
+    schedule = _schedule(optimizer, len(batches), warmup)
+    losses = []
+    model.train()
+    quiet = bool(os.environ.get("TQDM_DISABLE"))
+    for batch in tqdm(batches, desc="training", unit="batch", leave=False, disable=quiet):
+        loss = loss_of(batch)
+        update(loss, optimizer, schedule, clip)
+        losses.append(loss.item())
+    model.eval()
+    return losses
 
 
 class Trainer:
@@ -86,10 +165,7 @@ class Trainer:
         self.optimizer = torch.optim.Adam(
             model.parameters(), lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=fused
         )
-        warmup_steps = max(1, round(warmup * self.steps))
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: warmup_then_decay(step, self.steps, warmup_steps)
-        )
+        self.schedule = _schedule(self.optimizer, self.steps, warmup)
 
     def run(self, epochs: int | None = None) -> list[float]:
         """Train for some epochs, or to the end; the model is left in evaluation mode.
@@ -127,16 +203,7 @@ class Trainer:
         logits = self.model(batch.src, batch.src_lens, batch.tgt_in)  # (B, Tt, V)
         loss = masked_cross_entropy(logits, batch.tgt_out, label_smoothing=self.label_smoothing)
         self.step += 1
-        if not loss.isfinite():
-            raise FloatingPointError(
-                f"the loss is {loss.item()} at update {self.step}: lower lr (now {self.lr}), raise "
-                "warmup, and look for a fully masked row"
-            )
-        self.optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
-        self.optimizer.step()
-        self.schedule.step()
+        update(loss, self.optimizer, self.schedule, self.clip)
         return loss.item()
 
 

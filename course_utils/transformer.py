@@ -135,6 +135,36 @@ class EncoderBlock(nn.Module):
         return (x, weights) if return_weights else x
 
 
+def run_blocks(
+    blocks: nn.ModuleList, x: Tensor, mask: Tensor | None = None, *, return_weights: bool = False
+) -> tuple[Tensor, list[Tensor]]:
+    """Encoder blocks one after the other: (B, T, d_model) -> (B, T, d_model) and their maps.
+
+    The maps, one (B, h, T, T) a block, are collected only with `return_weights`.
+    """
+    maps = []
+    for block in blocks:
+        x = block(x, mask, return_weights=return_weights)
+        if return_weights:
+            x, weights = x
+            maps.append(weights)
+    return x, maps
+
+
+def initialise(model: nn.Module) -> None:
+    """Xavier weights and zero biases for linear layers; embeddings of variance 1 / d_model.
+
+    The models multiply embeddings by sqrt(d_model), which brings their standard deviation to 1.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
+
+
 class DecoderBlock(nn.Module):
     """Masked self-attention, cross-attention, feed-forward network (notes 001-104 to 001-107).
 
@@ -268,18 +298,9 @@ class Transformer(nn.Module):
         end = nn.LayerNorm if c.norm_first else lambda size: nn.Identity()
         self.encoder_norm, self.decoder_norm = end(c.d_model), end(c.d_model)
         self.output = nn.Linear(c.d_model, c.tgt_vocab_size, bias=False)
-        self._initialise()
+        initialise(self)
         if c.tie_output:
             self.output.weight = self.tgt_embedding.weight
-
-    def _initialise(self) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-            elif isinstance(module, nn.Embedding):  # the factor sqrt(d) brings the std back to 1
-                nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
 
     def _embed(self, tokens: Tensor, embedding: nn.Embedding, positions, offset: int = 0) -> Tensor:
         return positions(embedding(tokens) * self.config.d_model**0.5, offset)  # (B, T, d_model)
@@ -289,12 +310,7 @@ class Transformer(nn.Module):
         check_tokens(src, self.config.src_vocab_size)
         x = self._embed(src, self.src_embedding, self.src_positions)
         mask = mask_from_valid_lens(src_lens, src.shape[1], len(src))  # (B, 1, 1, Ts)
-        maps = []
-        for block in self.encoder:
-            x = block(x, mask, return_weights=return_weights)
-            if return_weights:
-                x, weights = x
-                maps.append(weights)
+        x, maps = run_blocks(self.encoder, x, mask, return_weights=return_weights)
         x = self.encoder_norm(x)
         return (x, maps) if return_weights else x
 
