@@ -33,6 +33,10 @@ COMMANDS = {
     "lab": (of_module("lab"), "open JupyterLab on the first lesson"),
     "course": (of_module("course"), "run every notebook; show its time and peak memory"),
     "figures": (of_module("diagrams"), "draw everything in figures/ again"),
+    "train": (of_module("engine.train"), "train a translation model on a corpus"),
+    "translate": (of_module("engine.translate"), "translate lines with a trained model"),
+    "evaluate": (of_module("engine.evaluate"), "BLEU and chrF of a trained model on a file"),
+    "heatmap": (of_module("engine.heatmap"), "draw the cross-attention map of a sentence"),
     "progress": (show_progress, "show which exercises are solved"),
 }
 

@@ -78,6 +78,13 @@ class TokenEncoder(nn.Module):
         return (x, maps) if return_weights else x
 
 
+def tied_output(encoder: TokenEncoder) -> nn.Linear:
+    """The layer from (B, T, d_model) to logits (B, T, V), with the weights of the embedding."""
+    output = nn.Linear(encoder.d_model, encoder.vocab_size, bias=False)
+    output.weight = encoder.embedding.weight
+    return output
+
+
 def _positions(name: str, d_model: int, dropout: float, max_len: int) -> nn.Module:
     if name == "none":
         return nn.Dropout(dropout)

@@ -3,29 +3,37 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
-from course_utils.data.batches import encode_source, encode_target, pad
+from course_utils.data.batches import pad
 from course_utils.data.pairs import Pair
+from course_utils.data.subwords import Subwords
 from course_utils.data.task import references
-from course_utils.data.text import detokenize, tokenize
 from course_utils.data.vocab import EOS, Vocab
+from course_utils.data.words import Words
 from course_utils.decoding import beam_search, evaluating, greedy_decode
 from course_utils.metrics import bleu
 
 
 @dataclass
 class Translator:
-    """Translate English text to French with a word-level model.
+    """Translate English text to French.
 
     Attributes:
         model: a trained `Transformer` or `Seq2Seq`.
-        src_vocab, tgt_vocab: the vocabularies it was trained with.
+        source, target: what it was trained with; a `Vocab` stands for the words of its language.
     """
 
     model: nn.Module
-    src_vocab: Vocab
-    tgt_vocab: Vocab
+    source: Vocab | Words | Subwords
+    target: Vocab | Words | Subwords
+
+    def __post_init__(self):
+        if isinstance(self.source, Vocab):
+            self.source = Words(self.source, "en")
+        if isinstance(self.target, Vocab):
+            self.target = Words(self.target, "fr")
 
     def translate(
         self, texts: Sequence[str], *, beam: int = 1, max_len: int = 50, batch_size: int = 128
@@ -33,13 +41,21 @@ class Translator:
         """One translation for each text, in order; an empty text gives an empty translation."""
         if isinstance(texts, str):
             raise TypeError("translate takes a list of sentences: write translate([text])")
-        results = [""] * len(texts)
-        filled = [i for i, text in enumerate(texts) if tokenize(text, "en")]
-        filled.sort(key=lambda i: len(texts[i]))  # like lengths together: less padding
+        ids = [self.source.encode(text) for text in texts]
+        return [self.target.decode(said) for said in self.decode(ids, beam, max_len, batch_size)]
+
+    def decode(
+        self, sources: Sequence[Sequence[int]], beam: int, max_len: int, batch_size: int
+    ) -> list[list[int]]:
+        """From ids to ids, both without reserved ones; nothing is said about an empty source."""
+        results: list[list[int]] = [[] for _ in sources]
+        filled = [i for i, ids in enumerate(sources) if ids]
+        filled.sort(key=lambda i: len(sources[i]))  # like lengths together: less padding
         for start in range(0, len(filled), batch_size):
             chunk = filled[start : start + batch_size]
-            for i, ids in zip(chunk, self._decode([texts[i] for i in chunk], beam, max_len)):
-                results[i] = detokenize(self.tgt_vocab.decode(ids), "fr")
+            said = self._decode([sources[i] for i in chunk], beam, max_len)
+            for i, ids in zip(chunk, said, strict=True):
+                results[i] = ids
         return results
 
     def score(self, pairs: Sequence[Pair], *, beam: int = 1) -> tuple[float, list[str]]:
@@ -47,11 +63,11 @@ class Translator:
         hypotheses = self.translate([pair.source for pair in pairs], beam=beam)
         return bleu(hypotheses, references(pairs)), hypotheses
 
-    def _decode(self, texts: Sequence[str], beam: int, max_len: int) -> list[list[int]]:
-        src, src_lens = pad([encode_source(text, self.src_vocab) for text in texts])
+    def _decode(self, sources: Sequence[Sequence[int]], beam: int, max_len: int) -> list[list[int]]:
+        src, src_lens = pad([[*ids, self.source.eos] for ids in sources])
         device = next(self.model.parameters()).device
         src, src_lens = src.to(device), src_lens.to(device)
-        ends = {"bos": self.tgt_vocab.bos, "eos": self.tgt_vocab.eos, "max_len": max_len}
+        ends = {"bos": self.target.bos, "eos": self.target.eos, "max_len": max_len}
         if beam == 1:
             return greedy_decode(self.model, src, src_lens, **ends)
         return beam_search(self.model, src, src_lens, beam=beam, **ends)
@@ -64,15 +80,13 @@ class Translator:
             (layers, h, Tq, Tk); the source tokens with <eos>; the tokens that the decoder says,
             with <eos>. Row t of "cross" and "decoder" is the step that says target token t.
         """
-        src, src_lens = pad([encode_source(source, self.src_vocab)])
-        tgt, _ = pad([encode_target(target, self.tgt_vocab)])
+        src, src_lens = pad([[*self.source.encode(source), self.source.eos]])
+        tgt = torch.tensor([[self.target.bos, *self.target.encode(target)]])
         device = next(self.model.parameters()).device
         with evaluating(self.model):
-            maps = self.model.attention_maps(
-                src.to(device), src_lens.to(device), tgt[:, :-1].to(device)
-            )
+            maps = self.model.attention_maps(src.to(device), src_lens.to(device), tgt.to(device))
         maps = {family: weights[:, 0].cpu() for family, weights in maps.items()}
-        return maps, [*tokenize(source, "en"), EOS], [*tokenize(target, "fr"), EOS]
+        return maps, [*self.source.tokens(source), EOS], [*self.target.tokens(target), EOS]
 
 
 def count_parameters(model: nn.Module) -> int:

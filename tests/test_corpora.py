@@ -16,7 +16,7 @@ from hashlib import sha256
 import d2l.torch as d2l
 import pooch
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course_utils.data import corpora
@@ -67,6 +67,7 @@ def tsv(tmp_path):
         "\ufeff Go. \t Va\u202f! \r\nI  lost.\tJ\u2019ai\u00a0perdu.\r\n",
         "Go.\tVa !\tCC-BY 2.0 (France) #123\nI lost.\tJ'ai perdu.\n",  # attribution
         "Go.\tVa !\ta\tb\tc\nI lost.\tJ'ai perdu.\t\n",
+        "Go.\tVa !\rI lost.\tJ'ai perdu.\r",  # old Macs
     ],
 )
 def test_two_pairs_however_the_file_is_written(tsv, content):
@@ -97,6 +98,41 @@ def test_lines_that_are_no_pair_are_counted_with_their_numbers_and_reasons(tsv):
     assert "2 pairs from 8 lines" in text
     assert "dropped 2 with no tab (line 2, 7)" in text
     assert "dropped 3 with an empty side (line 4, 5, 8)" in text
+
+
+def test_what_was_mended_is_counted_with_its_numbers(tsv):
+    lines = ["Go.\tVa !", "Go.\tVa\u202f!", "I lost.\tJ\u2019ai perdu.\tCC-BY", " Go. \tVa !\tx"]
+    corpus = tsv("\ufeff" + "\r\n".join(lines))
+    assert corpus.mended == {
+        "unusual spaces, apostrophes or accents": [2, 3],
+        "more than two columns": [3, 4],
+    }
+    assert "4 pairs from 4 lines; mended 2 with unusual spaces" in str(corpus)
+
+
+def test_a_nul_character_is_refused_with_the_line(tsv):
+    with pytest.raises(CorpusError, match="line 2 holds a NUL character.*UTF-16"):
+        tsv("Go.\tVa !\nI\0 lost.\tJ'ai perdu.\n")
+
+
+def test_a_line_of_a_million_characters_is_a_line(tsv):
+    corpus = tsv("Go.\tVa !\n" + "very " * 200_000 + "long\tlong\n")
+    assert [len(pair.source) for pair in corpus.pairs] == [3, 1_000_004]
+
+
+letters = st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\0")
+sides = st.text(letters, max_size=20)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(sides, sides), max_size=8), st.sampled_from(["\n", "\r\n", "\r"]))
+def test_every_pair_that_is_written_comes_back_or_is_counted(tsv, pairs, end):
+    lines = ["Go.\tVa !", *("\t".join(pair) for pair in pairs)]
+    corpus = tsv("".join(line + end for line in lines))
+    whole = [Pair(*map(normalise, p)) for p in pairs if all(map(normalise, p))]
+    assert corpus.pairs == [GO, *whole]
+    assert corpus.lines == len(lines)
+    assert len(corpus.pairs) + sum(map(len, corpus.dropped.values())) == corpus.lines
 
 
 def test_every_line_is_a_pair_or_dropped_and_long_lists_are_cut_in_the_text(tsv):
@@ -386,7 +422,10 @@ def test_fra_eng_has_its_167130_pairs(fra_eng):
     assert len(fra_eng.pairs) == fra_eng.lines == 167_130
     assert fra_eng.dropped == {}
     assert fra_eng.pairs[0] == GO
-    assert str(fra_eng) == "fra-eng: 167,130 pairs from 167,130 lines"
+    assert str(fra_eng) == (
+        "fra-eng: 167,130 pairs from 167,130 lines; mended 11,093 with unusual spaces, apostrophes "
+        "or accents (line 3, 4, 6, ...)"
+    )
     assert all(pair.source and pair.target for pair in fra_eng.pairs)
 
 

@@ -65,7 +65,7 @@ def test_as_many_lines_out_as_in_and_empty_stays_empty(kind):
 @every_kind
 def test_unknown_words_are_translated_as_unknown_and_not_refused(kind):
     translator = build(kind)
-    assert "xylophone" not in translator.src_vocab
+    assert "xylophone" not in translator.source.vocab
     assert translator.translate(["xylophone ."]) == translator.translate(["zither ."])
 
 
@@ -98,7 +98,7 @@ def test_limits_below_one_are_refused(options):
 
 def test_translations_are_detokenised_french_without_special_tokens():
     translator = build("transformer")
-    vocab = translator.tgt_vocab
+    vocab = translator.target.vocab
     said = iter(vocab.encode(["s'", "il", "te", "plaît", "!"]) + [vocab.eos])
 
     class Parrot(torch.nn.Linear):

@@ -7,9 +7,10 @@ nothing is downloaded.
 import hashlib
 import os
 import random
+import re
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,16 +20,22 @@ from course_utils.data.text import normalise
 
 SHIPPED = ("small-world", "everyday")
 _EVERYDAY = Path(__file__).with_name("everyday.tsv")
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"\r\n|\n|\r")  # not splitlines: U+2028 is no line end
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A file on the web: where it is, its hash, and the member to read if it is an archive."""
+    """A file on the web: where it is, its hash, and the member to read if it is an archive.
+
+    `instead` names what ships with the course and serves the same end.
+    """
 
     file: str
     url: str
     known_hash: str
     member: str | None = None
+    instead: tuple[str, ...] = SHIPPED
 
 
 REMOTE = {
@@ -42,6 +49,18 @@ REMOTE = {
         "tiny-shakespeare.txt",
         "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
         "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+    ),
+    "rt-polarity.pos": Remote(
+        "rt-polarity.pos",
+        "https://raw.githubusercontent.com/yoonkim/CNN_sentence/master/rt-polarity.pos",
+        "sha256:4134882974a28d0c7b5151256f0e33a6169984ee7372c279e673f1114f475d58",
+        instead=("short-reviews",),
+    ),
+    "rt-polarity.neg": Remote(
+        "rt-polarity.neg",
+        "https://raw.githubusercontent.com/yoonkim/CNN_sentence/master/rt-polarity.neg",
+        "sha256:2d11cfbc790f1cd96d78339f41ce53ced1efa83cd22d37d6788fa3fe3d17e2fd",
+        instead=("short-reviews",),
     ),
 }
 
@@ -59,20 +78,23 @@ class Corpus:
         pairs: in the order of the file.
         lines: number of lines read; 0 for a generated corpus.
         dropped: reason -> the numbers of the lines left out for it, from 1.
+        mended: what was changed -> the numbers of the lines where it was.
     """
 
     name: str
     pairs: list[Pair]
     lines: int = 0
     dropped: dict[str, list[int]] = field(default_factory=dict)
+    mended: dict[str, list[int]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         text = f"{self.name}: {len(self.pairs):,} pairs"
         if self.lines:
             text += f" from {self.lines:,} lines"
-        for reason, numbers in self.dropped.items():
-            where = ", ".join(map(str, numbers[:3])) + (", ..." if len(numbers) > 3 else "")
-            text += f"; dropped {len(numbers):,} with {reason} (line {where})"
+        for done, reasons in (("dropped", self.dropped), ("mended", self.mended)):
+            for reason, numbers in reasons.items():
+                where = ", ".join(map(str, numbers[:3])) + (", ..." if len(numbers) > 3 else "")
+                text += f"; {done} {len(numbers):,} with {reason} (line {where})"
         return text
 
 
@@ -141,7 +163,7 @@ def corpus_file(name: str) -> Path:
         raise CorpusError(
             f"{name} could not be downloaded from {remote.url} ({type(error).__name__}: {error}). "
             "Without a network use a corpus that ships with the course "
-            f"({', '.join(SHIPPED)}), or put a copy of {remote.file} into a folder and set "
+            f"({', '.join(remote.instead)}), or put a copy of {remote.file} into a folder and set "
             "COURSE_DATA_DIR to it"
         ) from error
     return Path(path)
@@ -167,28 +189,49 @@ def _read_member(path: Path, member: str) -> bytes:
 
 
 def _parse(name: str, data: bytes) -> Corpus:
-    """Tab-separated lines to pairs; what does not fit is counted with its reason."""
-    pairs, dropped = [], {}
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")  # not splitlines: U+2028 is no line end
-    if lines and not lines[-1].strip():
+    """Tab-separated lines to pairs; what does not fit or is mended is counted with its reason."""
+    corpus = Corpus(name, [])
+    lines = _LINE_END.split(data.removeprefix(_BOM))
+    if not lines[-1].strip():
         lines.pop()
+    corpus.lines = len(lines)
     for number, line in enumerate(lines, start=1):
-        try:
-            columns = [normalise(column) for column in line.decode("utf-8").split("\t")]
-        except UnicodeDecodeError as error:
-            raise CorpusError(
-                f"{name}, line {number} is not UTF-8 ({error.reason}): save the file as UTF-8"
-            ) from None
+        raw = _decode(name, number, line).split("\t")
+        columns = [normalise(column) for column in raw]
         if reason := _fault(columns):
-            dropped.setdefault(reason, []).append(number)
-        else:
-            pairs.append(Pair(columns[0], columns[1]))
-    corpus = Corpus(name, pairs, len(lines), dropped)
-    if not pairs:
+            corpus.dropped.setdefault(reason, []).append(number)
+            continue
+        corpus.pairs.append(Pair(columns[0], columns[1]))
+        for change in _changes(raw, columns):
+            corpus.mended.setdefault(change, []).append(number)
+    if not corpus.pairs:
         raise CorpusError(
             f"{corpus}. A corpus has one pair a line: source, tab, target, in UTF-8"
         )
     return corpus
+
+
+def _decode(name: str, number: int, line: bytes) -> str:
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"{name}, line {number} is not UTF-8 ({error.reason}): save the file as UTF-8"
+        ) from None
+    if "\0" in text:
+        raise CorpusError(
+            f"{name}, line {number} holds a NUL character: this is no text, or text in UTF-16; "
+            "save the file as UTF-8"
+        )
+    return text
+
+
+def _changes(raw: list[str], columns: list[str]) -> Iterator[str]:
+    """What `normalise` and the limit of two columns did to a line, outer spaces apart."""
+    if any(column.strip(" ") != mended for column, mended in zip(raw[:2], columns)):
+        yield "unusual spaces, apostrophes or accents"
+    if len(columns) > 2:
+        yield "more than two columns"
 
 
 def _fault(columns: list[str]) -> str | None:

@@ -1,7 +1,7 @@
 """Diagram of the chapters, in the order in which they build on each other."""
 
 from course_utils.diagrams.canvas import Canvas
-from course_utils.plot.style import BLUE, GREEN, ORANGE, darker
+from course_utils.plot.style import BLUE, GREEN, ORANGE, PINK, darker
 
 _PARTS = [
     ("Attention", BLUE, [
@@ -19,30 +19,46 @@ _PARTS = [
     ("Transformer", GREEN, [
         ("08", "Transformer blocks", "residual and norm"),
         ("09", "Transformer translation", "train, decode, look"),
+        ("10", "Text classification", "one stack, one label"),
+        ("11", "Three modes", "BERT, GPT, T5"),
+    ]),
+    ("In use", PINK, [
+        ("12", "Training in practice", "and how it fails"),
+        ("13", "Long sequences", "below the square of n"),
+        ("14", "Fine-tuning", "LoRA and friends"),
+        ("15", "Mistakes clinic", "the notes, mended"),
+        ("16", "Recall", "to keep it in mind"),
     ]),
 ]  # fmt: skip
 
 
 def course_map():
     """The chapters in their order, grouped by subject; chapter 09 takes up the task of 04."""
-    sheet = Canvas(8, 4.0)
+    sheet = Canvas(8, 7.8)
     chapters = [(colour, *chapter) for _, colour, part in _PARTS for chapter in part]
     boxes = []
     for i, (colour, number, title, note) in enumerate(chapters):
         row, column = divmod(i, 5)
-        x, y = 0.86 + 1.57 * column, 2.95 - 1.95 * row
+        x, y = 0.86 + 1.57 * column, 6.75 - 1.95 * row
         boxes.append(sheet.box(x, y, colour=colour, width=1.3, height=1.15))
         sheet.text(x, y + 0.4, number, bold=True)
         sheet.text(x, y + 0.07, title.replace(" ", "\n", 1), 9)
         sheet.text(x, y - 0.37, note, 7.5)
         if column:
             sheet.arrow(boxes[-2].right, boxes[-1].left)
+        elif row:
+            _turn(sheet, boxes[-2], boxes[-1])
     for name, colour, part in _PARTS:
         first = boxes[[number for _, number, *_ in chapters].index(part[0][0])]
         left, top = first.at(-1, 1)
         sheet.text(left, top + 0.16, name, colour=darker(colour), align="left", bold=True)
-    old, new = boxes[4], boxes[9]
-    start, end = old.at(-0.4, -1), boxes[5].at(0.8, 1)
-    sheet.arrow(start, (start[0], 2.0), (end[0], 2.0), end)
-    sheet.arrow(old.at(0.8, -1), new.at(0.8, 1), dashed=True, text="same\ntask", side="left")
+    old, new = boxes[4].at(0.8, -1), boxes[9].at(0.8, 1)
+    sheet.arrow(old, new, dashed=True, text="same\ntask", side="left")
     return sheet
+
+
+def _turn(sheet, last, first):
+    """From the end of one row to the beginning of the next."""
+    start, end = last.at(-0.4, -1), first.at(0.8, 1)
+    middle = (start[1] + end[1]) / 2 + 0.02
+    sheet.arrow(start, (start[0], middle), (end[0], middle), end)

@@ -3,8 +3,20 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from course_utils.diagrams import architecture, attention, blocks, course, heads, sequences
+from course_utils.diagrams import (
+    architecture,
+    attention,
+    blocks,
+    classifier,
+    course,
+    heads,
+    memory_card,
+    modes,
+    patterns,
+    sequences,
+)
 from course_utils.diagrams.canvas import Canvas
+from course_utils.diagrams.self_attention import self_attention
 
 
 class Drawing(NamedTuple):
@@ -20,7 +32,9 @@ FIGURES = {
         "Map of the course. Attention: 00 start here, 01 attention pooling, 02 masked softmax, "
         "03 scoring functions, 04 Bahdanau translation. Self-attention: 05 self-attention, "
         "06 multi-head attention, 07 positional encoding. Transformer: 08 Transformer blocks, "
-        "09 Transformer translation, which takes up the task of 04.",
+        "09 Transformer translation, which takes up the task of 04, 10 text classification, "
+        "11 three modes. In use: 12 training in practice, 13 long sequences, 14 fine-tuning, "
+        "15 mistakes clinic, 16 recall.",
     ),
     "soft_lookup.svg": Drawing(
         attention.soft_lookup,
@@ -48,6 +62,13 @@ FIGURES = {
         "are multiplied to scores (B, h, Tq, Tk), scaled by the root of d, masked if wanted, put "
         "through softmax, and multiplied with the values (B, h, Tk, d): output (B, h, Tq, d).",
     ),
+    "self_attention.svg": Drawing(
+        self_attention,
+        "Self-attention for the output y_2 of four inputs. Left, without parameters: the dot "
+        "product of x_2 with each x_j, then softmax, gives the weights w_21 to w_24; each x_j is "
+        "multiplied by its weight, and the sum is y_2. Right: the same with a query q_2, and a "
+        "key k_j and a value v_j of every input, made by W_q, W_k and W_v.",
+    ),
     "multi_head_attention.svg": Drawing(
         heads.multi_head_attention,
         "Multi-head attention with 4 heads: W_q projects x (B, T, d_model) to the queries, whose "
@@ -60,6 +81,15 @@ FIGURES = {
         "Three masks of je suis ici <pad> <pad>, queries down and keys across. The padding mask "
         "hides the last two columns, the causal mask hides all above the diagonal, and both "
         "together leave the lower triangle without the last two columns.",
+    ),
+    "three_modes.svg": Drawing(
+        modes.three_modes,
+        "Three modes from the same parts, from below. Encoder-only: the <mask> is red goes through "
+        "self-attention over all positions and a feed-forward network and gives cat. Decoder-only: "
+        "<bos> the cat goes through masked self-attention and a feed-forward network and gives the "
+        "cat is. Encoder-decoder: an encoder turns le chat est rouge into a memory, which gives "
+        "keys and values to the cross-attention of a decoder; that stands between its masked "
+        "self-attention and its feed-forward network.",
     ),
     "sequence_models.svg": Drawing(
         sequences.sequence_models,
@@ -100,5 +130,29 @@ FIGURES = {
         "AddNorm, PositionWiseFFN, AddNorm. Right, the decoder: the same with DecoderBlocks that "
         "also have cross-attention to the encoder's memory, then Linear to logits over the target "
         "vocabulary. A box lists the fields of TransformerConfig.",
+    ),
+    "sequence_classifier.svg": Drawing(
+        classifier.sequence_classifier,
+        "The sequence classifier, from below: the tokens not dull but funny . and one pad become "
+        "vectors, word plus position, (B, T, d_model); the encoder blocks, from which the pad is "
+        "hidden, give one output per token; the mean over the five real outputs (B, d_model) goes "
+        "through one linear layer and log_softmax to (B, classes).",
+    ),
+    "long_attention.svg": Drawing(
+        patterns.long_attention,
+        "What ten kinds of attention compute of the map of twelve queries and keys: full, all of "
+        "it; a window, a band; window and global, a band with one full row and column; the same "
+        "with random keys; blocks with summaries, squares on the diagonal and one score for each "
+        "other block; low rank, scores against r mixtures of the keys; kernel, features against "
+        "one small matrix and no map; hashing, scattered cells of equal buckets; segments with "
+        "memory, a staircase two segments wide; best k, two keys a query.",
+    ),
+    "memory_card.svg": Drawing(
+        memory_card.memory_card,
+        "The Transformer on one page: the formula softmax(Q K^T / root of d_k) V with shapes and "
+        "roles; heads; positions, FFN, LayerNorm, post-norm and pre-norm; the order of modules in "
+        "the encoder and decoder block; the masks of encoder-decoder, encoder-only and "
+        "decoder-only; sizes: base 63 M parameters, big 214 M, 24 encoder layers 302 M; cost: "
+        "2 n² d for attention, 12 n d² for the rest, equal at 3072 tokens for d = 512; remedies.",
     ),
 }

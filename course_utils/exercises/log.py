@@ -1,5 +1,7 @@
 """The learner's log: one JSON object a line, only ever added to; everything else is read from it.
 
+Events: check, hint, solution and reset belong to exercises; review and forget to recall cards
+(`course_utils.recall.schedule`), which stand in "card", not in "exercise".
 Lines that a crash cut short are skipped. Two kernels may write at once: a lock file in the
 system's temporary folder keeps their lines apart.
 """

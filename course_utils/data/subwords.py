@@ -1,0 +1,111 @@
+"""Text <-> ids by subwords, cased and without loss, for models of real text.
+
+The words of a language are too many for a vocabulary; byte-pair encoding (字节对编码) makes it of
+the most frequent pieces instead, down to single bytes, so that no text is unknown. The library
+`tokenizers` learns and applies the merges.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from course_utils.data.text import normalise
+from course_utils.data.vocab import RESERVED
+
+SMALLEST = len(RESERVED) + 256  # the reserved tokens and every byte
+
+
+class Subwords:
+    """A vocabulary of pieces, with the ids of `Vocab` for the reserved tokens.
+
+    Source: Sennrich et al. 2016, over bytes as in GPT-2.
+
+    Args:
+        tokenizer: a byte-level BPE tokenizer whose first ids are the reserved tokens.
+
+    Raises:
+        ValueError: they are not.
+    """
+
+    pad, bos, eos, unk = range(4)
+
+    def __init__(self, tokenizer: Tokenizer):
+        found = tuple(tokenizer.id_to_token(i) for i in range(len(RESERVED)))
+        if found != RESERVED or tokenizer.get_vocab_size() < SMALLEST:
+            raise ValueError(
+                f"the vocabulary must begin with {', '.join(RESERVED)} and hold all 256 bytes, "
+                f"got {', '.join(map(str, found))} and {tokenizer.get_vocab_size()} entries"
+            )
+        tokenizer.encode_special_tokens = True  # "<pad>" in a text is text
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def learn(cls, texts: Iterable[str], size: int) -> "Subwords":
+        """Learn a vocabulary of at most `size` entries from some lines.
+
+        Raises:
+            ValueError: `size` does not hold the reserved tokens and every byte.
+        """
+        if size < SMALLEST:
+            raise ValueError(f"size must be at least {SMALLEST}, got {size}")
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            special_tokens=list(RESERVED),
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        )
+        tokenizer.train_from_iterator(map(normalise, texts), trainer)
+        return cls(tokenizer)
+
+    def __len__(self) -> int:
+        return self._tokenizer.get_vocab_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a normalised line, without reserved ones; an empty line has none."""
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The same for many lines, by all processors."""
+        lines = [normalise(text) for text in texts]
+        encoded = self._tokenizer.encode_batch(lines, add_special_tokens=False)
+        return [e.ids if line else [] for e, line in zip(encoded, lines, strict=True)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The line that some ids spell; reserved ids are left out, broken characters replaced."""
+        return self._tokenizer.decode(list(ids), skip_special_tokens=True).strip()
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Each id as it reads on its own, for the axes of a heatmap; `·` begins a word."""
+        return [
+            self._tokenizer.id_to_token(i)
+            if i < len(RESERVED)
+            else self._tokenizer.decode([i]).replace(" ", "·")
+            for i in ids
+        ]
+
+    def tokens(self, text: str) -> list[str]:
+        """The pieces of a line."""
+        return self.pieces(self.encode(text))
+
+    def to_json(self) -> str:
+        """The vocabulary and its merges as text."""
+        return self._tokenizer.to_str()
+
+    @classmethod
+    def from_json(cls, text: str) -> "Subwords":
+        """The reverse of `to_json`.
+
+        Raises:
+            ValueError: the text is no such vocabulary.
+        """
+        try:
+            if json.loads(text)["model"]["type"] != "BPE":
+                raise ValueError("its model is not BPE")
+            tokenizer = Tokenizer.from_str(text)
+        except Exception as error:
+            raise ValueError(f"this is no subword vocabulary: {error}") from None
+        return cls(tokenizer)

@@ -1,0 +1,68 @@
+"""What the engine's commands share: their parsers, and errors as one line without a traceback."""
+
+import argparse
+import functools
+import sys
+from collections.abc import Callable
+
+from course_utils.data.corpora import CorpusError
+
+
+class Refused(ValueError):
+    """A command cannot do what it was asked; the message says why and how to mend it."""
+
+
+def parser(name: str, description: str, **options) -> argparse.ArgumentParser:
+    """A parser whose usage names the command as it is typed."""
+    return argparse.ArgumentParser(
+        prog=f"python -m course_utils {name}", description=description, **options
+    )
+
+
+def refusing(name: str) -> Callable:
+    """Decorate a command: what is refused is said on stderr, and the exit code is 1."""
+
+    def decorate(main: Callable[[list[str]], int | None]) -> Callable[[list[str]], int]:
+        @functools.wraps(main)
+        def run(argv: list[str]) -> int:
+            try:
+                return main(argv) or 0
+            except (Refused, CorpusError) as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                return 1
+
+        return run
+
+    return decorate
+
+
+def number(kind: type, low: float, high: float = float("inf"), open_ends: bool = False) -> Callable:
+    """An argparse type: an int or a float between two ends, which `open_ends` leaves out."""
+
+    def parse(text: str):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        inside = value is not None and (low < value < high if open_ends else low <= value <= high)
+        if not inside:
+            noun = "a whole number" if kind is int else "a number"
+            ends = f"above {low:g}" if open_ends else f"from {low:g}"
+            ends += "" if high == float("inf") else f"{' below' if open_ends else ' to'} {high:g}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not {noun} {ends}")
+        return value
+
+    return parse
+
+
+def add_decoding_options(own: argparse.ArgumentParser) -> None:
+    """--model, --beam and --batch-size, which `translate` and `evaluate` share."""
+    own.add_argument("--model", required=True, metavar="DIR", help="the folder `train` has written")
+    own.add_argument(
+        "--beam", type=number(int, 1, 64), default=1, metavar="K",
+        help="keep the K best beginnings; 1, the default, takes the best token at each step",
+    )  # fmt: skip
+    own.add_argument(
+        "--batch-size", type=number(int, 1, 10_000), default=64, metavar="N",
+        help="sentences translated together (default 64); the translations do not depend on it",
+    )  # fmt: skip

@@ -1,0 +1,122 @@
+"""From a corpus to what a training reads: held-out sentences, examples, batches by length."""
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from course_utils.data.batches import Example
+from course_utils.data.corpora import load_corpus, split_by_source
+from course_utils.data.pairs import Pair
+from course_utils.data.subwords import Subwords
+from course_utils.engine.command import Refused
+from course_utils.engine.settings import Settings
+
+
+@dataclass(frozen=True)
+class Split:
+    """The pairs of a corpus; no source sentence stands in two of the three lists.
+
+    Validation and test hold one translation of each source. `digest` changes with any pair.
+    """
+
+    train: list[Pair]
+    validation: list[Pair]
+    test: list[Pair]
+    digest: str
+    summary: str
+
+
+def split_corpus(settings: Settings) -> Split:
+    """Load the corpus and hold out sentences for validation and test.
+
+    Raises:
+        CorpusError: the corpus cannot be had.
+        Refused: it is too small to hold out anything.
+    """
+    corpus = load_corpus(settings.corpus, settings.size)
+    sources = len({pair.source for pair in corpus.pairs})
+    count = settings.held_out or min(400, max(1, sources // 20))
+    try:
+        rest, test = split_by_source(corpus.pairs, count, settings.seed)
+        train, validation = split_by_source(rest, count, settings.seed)
+    except ValueError:
+        raise Refused(
+            f"{corpus.name} has {sources:,} different source sentences, too few to hold out twice "
+            f"{count} and train on others: take a larger corpus or a smaller --held-out"
+        ) from None
+    digest = hashlib.sha256()
+    for pair in corpus.pairs:
+        digest.update(f"{pair.source}\t{pair.target}\n".encode())
+    return Split(train, _one_each(validation), _one_each(test), digest.hexdigest(), str(corpus))
+
+
+def _one_each(pairs: Sequence[Pair]) -> list[Pair]:
+    """The first translation of every source."""
+    return list({pair.source: pair for pair in reversed(pairs)}.values())[::-1]
+
+
+def learn_vocabulary(split: Split, size: int) -> Subwords:
+    """Pieces for both languages, learnt from the training pairs only."""
+    texts = [text for pair in split.train for text in (pair.source, pair.target)]
+    return Subwords.learn(texts, size)
+
+
+def encode(pairs: Sequence[Pair], vocabulary: Subwords, max_len: int) -> list[Example]:
+    """The pairs as ids, without those that have more than `max_len` on a side, ends included.
+
+    Raises:
+        Refused: none is left.
+    """
+    sources = vocabulary.encode_all([pair.source for pair in pairs])
+    targets = vocabulary.encode_all([pair.target for pair in pairs])
+    bos, eos = vocabulary.bos, vocabulary.eos
+    examples = [
+        Example([*source, eos], [bos, *target, eos])
+        for source, target in zip(sources, targets, strict=True)
+        if max(len(source), len(target)) < max_len
+    ]
+    if not examples:
+        raise Refused(f"every training pair has more than {max_len} pieces: raise --max-len")
+    return examples
+
+
+def positions(examples: Sequence[Example]) -> int:
+    """The longest sentence a model may be given: the longest that it was trained on, at least 32.
+
+    What is longer is translated in parts, for its last positions were never seen in training.
+    """
+    return max(32, *(max(len(e.source), len(e.target) - 1) for e in examples))
+
+
+def fitting_budget(examples: Sequence[Example]) -> int:
+    """Tokens in a batch: about a hundred batches an epoch, each from 256 to 4096."""
+    return min(4096, max(256, sum(map(_size, examples)) // 100))
+
+
+def _size(example: Example) -> int:
+    return len(example.source) + len(example.target)
+
+
+def batches_of(
+    examples: Sequence[Example], budget: int, seed: int, epoch: int
+) -> list[list[Example]]:
+    """One epoch: sentences of like length together, at most `budget` padded tokens a batch.
+
+    Which examples meet, and the order of the batches, follow from seed and epoch alone; how many
+    batches there are does not change from epoch to epoch. An example over the budget stands alone.
+    """
+    rng = random.Random(f"{seed}/{epoch}")
+    order = list(examples)
+    rng.shuffle(order)  # before the stable sort, so that equal lengths meet at random
+    order.sort(key=lambda e: (len(e.target), len(e.source)))
+    batches: list[list[Example]] = [[]]
+    widest = 0  # the longest source of the last batch
+    for example in order:
+        widest = max(widest, len(example.source))
+        if batches[-1] and (widest + len(example.target)) * (len(batches[-1]) + 1) > budget:
+            batches.append([])
+            widest = len(example.source)
+        batches[-1].append(example)
+    rng.shuffle(batches)
+    return batches

@@ -1,0 +1,209 @@
+"""The training loop: updates, validations, checkpoints, until the budget is used up."""
+
+import random
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from course_utils.data.batches import Example, collate
+from course_utils.data.pairs import Pair
+from course_utils.data.subwords import Subwords
+from course_utils.engine import checkpoint
+from course_utils.engine.command import Refused
+from course_utils.engine.data import batches_of, fitting_budget, positions
+from course_utils.engine.folder import read_best, weights_of, write_weights
+from course_utils.engine.processes import data_parallel, largest_of_all, rank, share, world_size
+from course_utils.engine.report import Report
+from course_utils.engine.scores import bleu
+from course_utils.engine.sentences import translate_lines
+from course_utils.engine.settings import Settings
+from course_utils.engine.stopping import StopRequest
+from course_utils.training import masked_cross_entropy, warmup_then_decay
+from course_utils.transformer import Transformer
+from course_utils.translation import Translator
+
+CLIP = 1.0  # the largest norm of the gradient
+SAVE_EVERY = 300.0  # seconds between checkpoints, where validations are further apart
+
+
+def _update_average(averages, weights, updates) -> None:
+    """A moving average that forgets fast at first and remembers about 1,000 updates later on."""
+    decay = min(0.999, (1 + int(updates)) / (10 + int(updates)))
+    get_ema_multi_avg_fn(decay)(averages, weights, updates)
+
+
+class Training:
+    """A model, what it learns from, and how far it has come.
+
+    The same settings give the same weights on the same machine, with `--epochs` also when the run
+    is stopped and resumed: batches and dropout follow from the seed and the update's number.
+
+    Args:
+        folder: where the best weights and the checkpoint go.
+        digest: of the corpus, kept in the checkpoint.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        vocabulary: Subwords,
+        examples: Sequence[Example],
+        validation: Sequence[Pair],
+        digest: str,
+        device: torch.device,
+    ):
+        self.folder, self.settings, self.vocabulary = folder, settings, vocabulary
+        self.examples, self.validation, self.digest = examples, validation, digest
+        self.device = device
+        torch.manual_seed(settings.seed)
+        config = settings.model_config(len(vocabulary), positions(examples))
+        self.model = Transformer(config).to(device)
+        self.average = AveragedModel(self.model, multi_avg_fn=_update_average)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=device.type != "mps"
+        )
+        self.budget = settings.tokens or fitting_budget(examples)
+        self.step, self.validated, self.seconds = 0, 0, 0.0
+        self._epoch, self._batches = -1, []
+        self.steps_per_epoch = len(self._batch_list(0))
+        self.best = read_best(folder)
+
+    def resume(self, fields: dict) -> None:
+        """Go back to a checkpoint."""
+        self.step, self.validated = fields["step"], fields["validated"]
+        self.seconds = fields["seconds"]
+        average = self.average.module
+        checkpoint.load(self.folder, self.model, average, self.optimizer, self.step)
+        self.average.n_averaged.fill_(self.step)
+
+    def progress(self) -> float:
+        """Share of the budget that is used up, from 0."""
+        if self.settings.minutes is not None:
+            return self.seconds / (60 * self.settings.minutes)
+        return self.step / (self.settings.epochs * self.steps_per_epoch)
+
+    def run(self) -> int:
+        """Train to the end, or until a signal comes.
+
+        Returns:
+            0, or the number of the signal.
+
+        Raises:
+            Refused: the loss is no longer finite.
+        """
+        model = data_parallel(self.model, self.device)
+        before, began, saved = self.seconds, time.monotonic(), self.seconds
+        report = Report(self.progress(), quiet=rank() > 0)
+        with StopRequest() as stop:
+            while True:
+                seconds = before + time.monotonic() - began
+                self.seconds, signal = largest_of_all([seconds, stop.number], self.device)
+                done = self.progress()
+                due = int(min(1.0, done) * self.settings.validations)
+                if due > self.validated:
+                    self.validated = due
+                    self._validate(report)
+                elif not signal and self.seconds - saved < SAVE_EVERY:
+                    if done >= 1:
+                        break
+                    loss, tokens = self._update(model, done)
+                    report.update(self.progress(), loss, tokens)
+                    continue
+                self._save()
+                saved = self.seconds
+                if signal:
+                    break
+        report.close(self.progress())
+        return int(signal)
+
+    def _batch_list(self, epoch: int) -> list[list[Example]]:
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._batches = batches_of(self.examples, self.budget, self.settings.seed, epoch)
+        return self._batches
+
+    def _rate(self, done: float) -> float:
+        """The learning rate: up in a line, then down to 0, by updates or by the clock."""
+        total = self.settings.epochs and self.settings.epochs * self.steps_per_epoch
+        total = total or 60 * self.settings.minutes
+        warmup = max(1.0, self.settings.warmup * total)
+        return self.settings.peak_lr * min(1.0, warmup_then_decay(done * total, total, warmup))
+
+    def _update(self, model: nn.Module, done: float) -> tuple[float, int]:
+        """One step down the gradient of the global batch, of which every process has a share.
+
+        Returns:
+            mean loss per token here, and the real tokens of the global batch, both sides.
+        """
+        epoch, position = divmod(self.step, self.steps_per_epoch)
+        examples = self._batch_list(epoch)[position]
+        predicted = sum(len(e.target) - 1 for e in examples)
+        mine = examples[rank() :: world_size()]
+        batch = collate(mine or examples[:1])  # a process without a share must still take part
+        tokens = batch.num_tokens if mine else 0
+        batch = batch.to(self.device)
+        name = f"{self.settings.seed}/{self.step}/{rank()}"
+        torch.manual_seed(random.Random(name).getrandbits(63))  # for dropout
+        self.model.train()
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
+            logits = model(batch.src, batch.src_lens, batch.tgt_in)  # (B, Tt, V)
+            mean = masked_cross_entropy(
+                logits, batch.tgt_out, label_smoothing=self.settings.smoothing
+            )
+        self.optimizer.zero_grad()
+        share(mean * tokens, predicted).backward()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), CLIP).item()
+        loss = mean.item()
+        if norm != norm or norm == float("inf"):  # the same in all processes, as the loss is not
+            self._refuse(loss, norm)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate(done)
+        self.optimizer.step()
+        self.average.update_parameters(self.model)
+        self.step += 1
+        return loss, predicted + sum(len(e.source) for e in examples)
+
+    def _refuse(self, loss: float, norm: float) -> None:
+        raise Refused(
+            f"update {self.step + 1}: the loss is {loss:g} and the norm of the gradient {norm:g}. "
+            f"The usual cause is a learning rate that is too high (--lr, now "
+            f"{self.settings.peak_lr:g}) or a warm-up that is too short (--warmup, now "
+            f"{self.settings.warmup:g}): change one and start anew in another --out. The folder "
+            "keeps the weights of the last validation"
+        )
+
+    def _validate(self, report: Report) -> None:
+        """Score the averaged weights, and keep them if none before were better."""
+        if rank() > 0:
+            return
+        score, _ = self.score(self.validation)
+        better = self.best is None or score >= self.best[0]
+        if better:
+            self.best = score, self.step
+            write_weights(self.folder, weights_of(self.average.module), *self.best)
+        report.validated(self.step, self.progress(), score, better)
+
+    def score(self, pairs: Sequence[Pair]) -> tuple[float, str]:
+        """BLEU of the averaged weights, with its signature."""
+        translator = Translator(self.average.module, self.vocabulary, self.vocabulary)
+        hypotheses = translate_lines(translator, [pair.source for pair in pairs])
+        return bleu(hypotheses, [pair.target for pair in pairs])
+
+    def _save(self) -> None:
+        """Write the checkpoint; before the first update there is nothing to keep."""
+        if rank() > 0 or not self.step:
+            return
+        fields = {
+            "settings": self.settings.__dict__,
+            "digest": self.digest,
+            "step": self.step,
+            "seconds": self.seconds,
+            "validated": self.validated,
+        }
+        average = self.average.module
+        checkpoint.save(self.folder, self.model, average, self.optimizer, fields)

@@ -1,0 +1,130 @@
+"""What a training was asked to do: its options, and how a resumed run keeps them."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+from course_utils.data.subwords import SMALLEST
+from course_utils.engine.command import Refused, number
+from course_utils.transformer import TransformerConfig
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of `train`; None stands for "as it suits the corpus or the other options"."""
+
+    corpus: str
+    size: int | None = None
+    epochs: int | None = None
+    minutes: float | None = None
+    held_out: int | None = None
+    vocab: int = 4000
+    d_model: int = 128
+    heads: int = 4
+    layers: int = 2
+    d_ff: int | None = None
+    dropout: float = 0.1
+    max_len: int = 256
+    tokens: int | None = None
+    lr: float | None = None
+    warmup: float = 0.1
+    smoothing: float = 0.1
+    validations: int = 10
+    seed: int = 0
+
+    @property
+    def peak_lr(self) -> float:
+        """The larger the model, the smaller the steps it bears."""
+        return self.lr or 0.024 / self.d_model**0.5
+
+    def model_config(self, vocab_size: int, max_len: int) -> TransformerConfig:
+        """The sizes of the model for a vocabulary and the longest sentence."""
+        return TransformerConfig(
+            src_vocab_size=vocab_size,
+            tgt_vocab_size=vocab_size,
+            d_model=self.d_model,
+            num_heads=self.heads,
+            d_ff=self.d_ff or 4 * self.d_model,
+            num_encoder_layers=self.layers,
+            num_decoder_layers=self.layers,
+            dropout=self.dropout,
+            max_len=max_len,
+        )
+
+
+OPTIONS = {
+    "size": (number(int, 1), "use the first N pairs of the corpus"),
+    "held_out": (number(int, 1), "source sentences kept for validation, and as many for the test "
+                 "(default: a twentieth, at most 400)"),
+    "vocab": (number(int, SMALLEST), "pieces of the vocabulary that both languages share"),
+    "d_model": (number(int, 2), "size of a token's vector"),
+    "heads": (number(int, 1), "attention heads"),
+    "layers": (number(int, 1, 256), "layers of the encoder, and of the decoder"),
+    "d_ff": (number(int, 1), "hidden size of the feed-forward network (default: 4 d_model)"),
+    "dropout": (number(float, 0, 0.95), "share of activations dropped in training"),
+    "max_len": (number(int, 8, 16_384), "leave out pairs with more pieces than this"),
+    "tokens": (number(int, 1), "padded tokens in a batch, both sides (default: a hundredth of the "
+               "corpus, from 256 to 4096)"),
+    "lr": (number(float, 0, 10, open_ends=True), "peak learning rate (default: by d_model)"),
+    "warmup": (number(float, 0, 1, open_ends=True), "share of the budget until the peak"),
+    "smoothing": (number(float, 0, 0.95), "label smoothing"),
+    "validations": (number(int, 1, 100_000), "how often to validate, evenly over the budget"),
+    "seed": (number(int, 0, 2**32), "of weights, batches and dropout"),
+}  # fmt: skip
+
+
+def add_options(own: argparse.ArgumentParser) -> None:
+    """Add the options; one that is not given leaves no trace in the parsed arguments."""
+    defaults = {field.name: field.default for field in fields(Settings)}
+    own.add_argument(
+        "--corpus", metavar="NAME_OR_TSV", default=argparse.SUPPRESS,
+        help="small-world, everyday, fra-eng, or a file of source, tab, target",
+    )  # fmt: skip
+    budget = own.add_mutually_exclusive_group()
+    budget.add_argument("--epochs", type=number(int, 1), metavar="N", default=argparse.SUPPRESS,
+                        help="pass N times over the corpus (default 10)")  # fmt: skip
+    budget.add_argument("--minutes", type=number(float, 0, open_ends=True), metavar="M",
+                        default=argparse.SUPPRESS, help="or train for M minutes")  # fmt: skip
+    for name, (kind, text) in OPTIONS.items():
+        if defaults[name] is not None:
+            text += f" (default {defaults[name]})"
+        own.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=text,
+                         default=argparse.SUPPRESS)  # fmt: skip
+
+
+def new_settings(given: Mapping[str, object]) -> Settings:
+    """The settings of a new training.
+
+    Raises:
+        Refused: no corpus is named.
+    """
+    if "corpus" not in given:
+        raise Refused("name a corpus: --corpus small-world, everyday, fra-eng or the path of a TSV")
+    if not {"epochs", "minutes"} & set(given):
+        given = {**given, "epochs": 10}
+    return Settings(**given)
+
+
+def resumed_settings(stored: Mapping[str, object], given: Mapping[str, object]) -> Settings:
+    """The settings of a training that goes on; options that are given again must be the same.
+
+    Raises:
+        Refused: one differs.
+    """
+    try:
+        settings = Settings(**stored)
+    except TypeError as error:
+        raise Refused(f"the checkpoint is of another version: {error}") from None
+    own = asdict(settings)
+    changed = [
+        f"--{name.replace('_', '-')} {'was ' + str(own[name]) if own[name] else 'was not given'}, "
+        f"now {value}"
+        for name, value in given.items()
+        if own[name] != value
+    ]
+    if changed:
+        raise Refused(
+            f"--resume goes on with the same settings: {'; '.join(changed)}. Leave these options "
+            "out, or start anew in another --out"
+        )
+    return settings

@@ -1,0 +1,730 @@
+"""Exercises of notebook 13: sparse patterns, running sums, a memory, and what things cost."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from course_utils.exercises.facts import no_look_ahead
+from course_utils.exercises.model import exercise, wrong
+from course_utils.exercises.probes import draw
+
+NOTEBOOK = "13_long_sequences"
+
+
+def _window(num_tokens, radius, *, side="both", width="radius", bound=0, itself=True, ends="cut",
+            meaning="look", shape="near"):  # fmt: skip
+    at = torch.arange(num_tokens)
+    behind = at[:, None] - at[None, :]
+    if ends == "joined":
+        behind = (behind + num_tokens // 2) % num_tokens - num_tokens // 2
+    reach = (radius // 2 if width == "whole" else radius) + bound
+    near = behind.abs() <= reach
+    if shape == "blocks":
+        near = at[:, None] // max(1, reach) == at[None, :] // max(1, reach)
+    if side == "past":
+        near = near & (behind >= 0)
+    if side == "future":
+        near = near & (behind <= 0)
+    if not itself:
+        near = near & (behind != 0)
+    return ~near if meaning == "hide" else near
+
+
+_WINDOW_MISTAKES = [
+    wrong(
+        "the window reaches back only",
+        "mask direction",
+        "Here no one predicts a next token: `radius` keys before the query and as many after it.",
+        side="past",
+    ),
+    wrong(
+        "the window reaches ahead only",
+        "mask direction",
+        "The keys before the query are near, too: take the absolute value of the distance.",
+        side="future",
+    ),
+    wrong(
+        "the radius is taken for the whole width",
+        "off by one",
+        "A radius of 2 shows 2 keys on each side and the query's own: 5 in all.",
+        width="whole",
+    ),
+    wrong(
+        "the window is one key short at each end",
+        "off by one",
+        "The key at a distance of exactly `radius` is visible: compare with <=.",
+        bound=-1,
+    ),
+    wrong(
+        "the window is one key too long at each end",
+        "off by one",
+        "Count the visible keys of a row in the middle: there must be 2 * radius + 1.",
+        bound=1,
+    ),
+    wrong(
+        "a token may not look at itself",
+        "self exclusion",
+        "A distance of 0 is the nearest there is.",
+        itself=False,
+    ),
+    wrong(
+        "the ends of the text are joined",
+        "locality",
+        "Position 0 is not a neighbour of the last one: torch.roll wraps round.",
+        ends="joined",
+    ),
+    wrong(
+        "the mask is inverted",
+        "mask meaning",
+        "True = may look: near keys are True.",
+        meaning="hide",
+    ),
+]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=1,
+    trains="a sliding window of exact width",
+    text="""
+    Let each token look at the keys that are at most `radius` positions away, on both sides.
+    """,
+    reference=_window,
+    probes=[(4, 1), (9, 2), (12, 3), (5, 7)],
+    mistakes=[
+        *_WINDOW_MISTAKES,
+        wrong(
+            "the text is cut into blocks",
+            "locality",
+            "A window slides: each query stands in the middle of its own.",
+            shape="blocks",
+        ),
+    ],
+    hints=[
+        "Write the position of the query minus that of the key as a (T, T) tensor.",
+        "torch.arange(T)[:, None] and [None, :] give the two positions.",
+        "Near means: the absolute value of the difference is small enough.",
+    ],
+    right_variants=[
+        lambda n, r: torch.ones(n, n).tril(r).triu(-r).bool(),
+        lambda n, r: torch.tensor([[i - r <= j <= i + r for j in range(n)] for i in range(n)]),
+        lambda n, r: (
+            torch.cdist(torch.arange(float(n))[:, None], torch.arange(float(n))[:, None]) <= r
+        ),
+    ],
+    map_of=lambda mask: mask,
+)
+def neighbour_window(num_tokens, radius):
+    """True where a query may look at a key: at most `radius` positions away.
+
+    Returns a boolean mask (T, T), T = num_tokens.
+    """
+    at = torch.arange(num_tokens)
+    return (at[:, None] - at[None, :]).abs() <= radius
+
+
+def _sparse(num_tokens, radius, global_positions, *, globals="both", joined="or", places="given",
+            local=True, **switches):  # fmt: skip
+    near = _window(num_tokens, radius, **switches)
+    chosen = torch.zeros(num_tokens, dtype=torch.bool)
+    if places == "first":
+        chosen[: len(global_positions)] = True
+    elif places == "shifted":
+        chosen[[p - 1 for p in global_positions]] = True
+    else:
+        chosen[global_positions] = True
+    rows, columns = chosen[:, None].expand_as(near), chosen[None, :].expand_as(near)
+    far = {"both": rows | columns, "rows": rows, "columns": columns, "crossing": rows & columns}
+    if not local:
+        return far[globals]
+    return near & far[globals] if joined == "and" else near | far[globals]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="window and global tokens",
+    text="""
+    Longformer's pattern: the window of `neighbour_window`, and a few global tokens, which look at
+    every key and which every query may look at.
+    """,
+    reference=_sparse,
+    probes=[(5, 1, [2]), (9, 2, [0, 4]), (12, 3, [5, 11])],
+    mistakes=[
+        *_WINDOW_MISTAKES[:6],
+        wrong(
+            "global tokens look at all, but are not looked at",
+            "mask axis",
+            "The rows of the global tokens are full; their columns must be, too.",
+            globals="rows",
+        ),
+        wrong(
+            "global tokens are looked at, but do not look",
+            "mask axis",
+            "The columns of the global tokens are full; their rows must be, too.",
+            globals="columns",
+        ),
+        wrong(
+            "only global tokens see global tokens",
+            "mask meaning",
+            "Row and column are joined with and; a pair is visible if either token is global.",
+            globals="crossing",
+        ),
+        wrong(
+            "window and global tokens are joined with and",
+            "mask meaning",
+            "A key is visible if it is near or if one of the two tokens is global.",
+            joined="and",
+        ),
+        wrong(
+            "the window is missing",
+            "mask missing",
+            "The global tokens come on top of the window.",
+            local=False,
+        ),
+        wrong(
+            "the first tokens are made global",
+            "position",
+            "`global_positions` lists which tokens are global.",
+            places="first",
+        ),
+        wrong(
+            "positions are counted from 1",
+            "off by one",
+            "Position 0 is the first token.",
+            places="shifted",
+        ),
+    ],
+    hints=[
+        "Start from the window, and fill rows and columns.",
+        "A list of positions can stand as an index: mask[positions] are whole rows.",
+        "mask[:, positions] are the columns of the same tokens.",
+    ],
+    right_variants=[
+        lambda n, r, g: torch.tensor(
+            [[abs(i - j) <= r or i in g or j in g for j in range(n)] for i in range(n)]
+        ),
+        lambda n, r, g: (
+            torch.ones(n, n).tril(r).triu(-r).bool()
+            | torch.isin(torch.arange(n), torch.tensor(g))[:, None]
+            | torch.isin(torch.arange(n), torch.tensor(g))
+        ),
+        lambda n, r, g: (
+            torch.ones(n, n)
+            .tril(r)
+            .triu(-r)
+            .index_fill(0, torch.tensor(g), 1.0)
+            .index_fill(1, torch.tensor(g), 1.0)
+            .bool()
+        ),
+    ],  # fmt: skip
+    map_of=lambda mask: mask,
+)
+def sparse_pattern(num_tokens, radius, global_positions):
+    """True where a query may look at a key: near, or one of the two is global.
+
+    global_positions: list of positions. Returns a boolean mask (T, T), T = num_tokens.
+    """
+    at = torch.arange(num_tokens)
+    mask = (at[:, None] - at[None, :]).abs() <= radius
+    mask[global_positions] = True
+    mask[:, global_positions] = True
+    return mask
+
+
+def _running(queries, keys, values, *, feature="elu + 1", on="both", sums="past", total="past",
+             scale=False):  # fmt: skip
+    phi = {
+        "elu + 1": lambda x: F.elu(x) + 1,
+        "elu": F.elu,
+        "relu": F.relu,
+        "exp": torch.exp,
+        "softmax": lambda x: x.softmax(-1),
+    }[feature]
+    queries = queries / queries.shape[-1] ** 0.5 if scale else queries
+    q = queries if on == "keys" else phi(queries)
+    k = keys if on == "queries" else phi(keys)
+    outer = k[:, :, None] * values[:, None, :]  # (T, d, v)
+    state = {
+        "past": outer.cumsum(0),
+        "all": outer.sum(0).expand_as(outer),
+        "without the present": outer.cumsum(0) - outer,
+        "present": outer,
+    }[sums]
+    output = (q[:, None] @ state)[:, 0]
+    normaliser = {
+        "past": (q * k.cumsum(0)).sum(-1, keepdim=True),
+        "all": (q * k.sum(0)).sum(-1, keepdim=True),
+        "keys only": k.cumsum(0).sum(-1, keepdim=True),
+        "count": torch.arange(1.0, len(q) + 1)[:, None],
+    }
+    return output if total == "none" else output / normaliser[total]
+
+
+def _running_by_map(q, k, v):
+    weights = ((F.elu(q) + 1) @ (F.elu(k) + 1).T).tril()
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+def _running_by_einsum(q, k, v):
+    q, k = (torch.where(x > 0, x + 1, x.exp()) for x in (q, k))
+    state = torch.einsum("td,tv->tdv", k, v).cumsum(0)
+    return torch.einsum("td,tdv->tv", q, state) / torch.einsum("td,td->t", q, k.cumsum(0))[:, None]
+
+
+def _running_with_ones(q, k, v):
+    v = torch.cat([v, torch.ones(len(v), 1)], dim=1)  # the last column sums the weights
+    both = torch.stack(
+        [(F.elu(q[t]) + 1) @ sum(torch.outer(F.elu(k[s]) + 1, v[s]) for s in range(t + 1))
+         for t in range(len(q))]
+    )  # fmt: skip
+    return both[:, :-1] / both[:, -1:]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=3,
+    trains="linear attention as a recurrence",
+    text=r"""
+    Causal linear attention with φ(x) = elu(x) + 1, in one pass over the tokens and without any
+    T × T map: keep the running sums $S_t = \sum_{s \le t} φ(k_s) v_s^T$ and
+    $z_t = \sum_{s \le t} φ(k_s)$. The output at t is $φ(q_t) S_t$ divided by $φ(q_t) \cdot z_t$.
+    """,
+    reference=_running,
+    probes=[
+        draw(131, (2, 2), (2, 2), (2, 1)),
+        draw(132, (4, 3), (4, 3), (4, 2)),
+        draw(133, (6, 2), (6, 2), (6, 5)),
+    ],
+    mistakes=[
+        wrong(
+            "the features can be negative",
+            "normalisation",
+            "elu alone goes down to -1, and so could a weight: add 1.",
+            feature="elu",
+        ),
+        wrong(
+            "the features are those of a relu",
+            "score",
+            "relu is 0 for all negative numbers; here φ(x) = elu(x) + 1.",
+            feature="relu",
+        ),
+        wrong(
+            "the features are plain exponentials",
+            "score",
+            "φ(x) = elu(x) + 1 is exp(x) for negative numbers only, and x + 1 for others.",
+            feature="exp",
+        ),
+        wrong(
+            "the features are softmaxes",
+            "score",
+            "φ works on each number alone, elu(x) + 1; the weights are normalised at the end.",
+            feature="softmax",
+        ),
+        wrong(
+            "only the queries go through φ",
+            "score",
+            "The keys need their features as well, in both sums.",
+            on="queries",
+        ),
+        wrong(
+            "only the keys go through φ",
+            "score",
+            "The queries need their features as well, above and below the line.",
+            on="keys",
+        ),
+        wrong(
+            "the sum of values runs over all tokens",
+            "mask direction",
+            "S must hold the tokens up to t only, or the future leaks in.",
+            sums="all",
+        ),
+        wrong(
+            "the sum of values stops before the present",
+            "off by one",
+            "Add the present key and value before you use S.",
+            sums="without the present",
+        ),
+        wrong(
+            "the sum of values is not handed on",
+            "state",
+            "S at t is S at t - 1 plus the present product.",
+            sums="present",
+        ),
+        wrong(
+            "the weights are not normalised",
+            "normalisation",
+            "Divide by φ(q) · z, or the output grows with t.",
+            total="none",
+        ),
+        wrong(
+            "the normaliser runs over all tokens",
+            "normalisation",
+            "z must hold the tokens up to t only, as S does.",
+            total="all",
+        ),
+        wrong(
+            "the normaliser forgets the query",
+            "normalisation",
+            "The weight of key s is φ(q) · φ(k_s), so their sum is φ(q) · z.",
+            total="keys only",
+        ),
+        wrong(
+            "the sum is divided by the number of tokens",
+            "normalisation",
+            "The weights sum to φ(q) · z, not to t.",
+            total="count",
+        ),
+        wrong(
+            "the queries are scaled",
+            "scale",
+            "There is no root of d in φ(q) · φ(k).",
+            scale=True,
+        ),
+    ],
+    hints=[
+        "Write it as a loop first: S and z start at zero, and each step adds to both.",
+        "φ(k) v^T is an outer product: torch.outer(phi_k, v) of shape (d, v).",
+        "Instead of a loop, cumsum along the tokens gives all running sums at once.",
+    ],
+    right_variants=[_running_by_map, _running_by_einsum, _running_with_ones],
+    facts=[no_look_ahead(1, 2)],
+)
+def running_attention(queries, keys, values):
+    """Causal linear attention with features elu(x) + 1.
+
+    queries, keys: (T, d), values: (T, v). Returns (T, v).
+    """
+    state = torch.zeros(keys.shape[1], values.shape[1])  # S: (d, v)
+    total = torch.zeros(keys.shape[1])  # z: (d,)
+    outputs = []
+    for q, k, v in zip(F.elu(queries) + 1, F.elu(keys) + 1, values):
+        state = state + torch.outer(k, v)
+        total = total + k
+        outputs.append(q @ state / (q @ total))
+    return torch.stack(outputs)
+
+
+def _segment(x, memory, weights, *, context="both", asks="segment", triangle="right",
+             scale="root", keeps="both", what="inputs", end="last", gradient="cut"):  # fmt: skip
+    W_q, W_k, W_v = weights
+    joined = {
+        "both": torch.cat([memory, x]),
+        "segment": x,
+        "memory last": torch.cat([x, memory]),
+    }[context]
+    asking = torch.cat([memory, x]) if asks == "all" else x
+    q, k, v = asking @ W_q, joined @ W_k, joined @ W_v
+    reach = k.shape[0] - q.shape[0] if triangle == "right" else 0
+    mask = torch.ones(q.shape[0], k.shape[0], dtype=torch.bool).tril(reach)
+    if triangle == "none":
+        mask = torch.ones_like(mask)
+    scores = q @ k.T / (1 if scale == "none" else q.shape[1] ** 0.5)
+    output = scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
+    size = memory.shape[0]
+    new = {"inputs": x, "outputs": output[-x.shape[0] :], "keys": x @ W_k}[what]
+    held = {"both": torch.cat([memory, new]), "segment": new, "memory": memory}[keeps]
+    held = held[-size:] if end == "last" else held
+    return output, held if gradient == "kept" else held.detach()
+
+
+def play_segment(answer, x, memory, weights):
+    """Read a segment whose tokens need a gradient, and see whether the memory kept it."""
+    output, kept = answer(x.requires_grad_(), memory, weights)
+    return {"output": output, "memory": kept, "memory needs a gradient": kept.requires_grad}
+
+
+def _segment_fused(x, memory, weights):
+    context = torch.cat((memory, x), dim=0)
+    q, k, v = (a @ w for a, w in zip((x, context, context), weights))
+    late = torch.arange(len(context)) > torch.arange(len(x))[:, None] + len(memory)
+    out = F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=~late)[0]
+    return out, context.detach()[len(context) - len(memory) :]
+
+
+def _segment_row_by_row(x, memory, weights):
+    W_q, W_k, W_v = weights
+    context, rows = torch.cat([memory, x]), []
+    for i in range(len(x)):
+        seen = context[: len(memory) + i + 1]
+        w = torch.softmax((seen @ W_k) @ (x[i] @ W_q) / math.sqrt(W_q.shape[1]), 0)
+        rows.append(w @ (seen @ W_v))
+    return torch.stack(rows), context[len(x) :].clone().detach()
+
+
+def _segment_without_grad(x, memory, weights):
+    context = torch.cat([memory, x])
+    q, k, v = x @ weights[0], context @ weights[1], context @ weights[2]
+    scores = q @ k.T * q.shape[1] ** -0.5
+    scores = scores + torch.full_like(scores, -math.inf).triu(1 + len(memory))
+    with torch.no_grad():
+        kept = context[-len(memory) :].clone()
+    return scores.softmax(1) @ v, kept
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=3,
+    trains="the memory of a Transformer-XL",
+    text="""
+    One head of a layer that reads a text segment by segment. Each token looks at the whole memory
+    and at its own segment up to itself, in scaled dot-product attention. The new memory holds the
+    last M tokens of what the layer has read, old memory and segment together, where M is the length
+    of the old one, and no gradient flows back through it. (Positions are left out here.)
+    """,
+    reference=_segment,
+    play=play_segment,
+    probes=[
+        (*draw(134, (2, 2), (1, 2)), draw(135, *[(2, 2)] * 3)),
+        (*draw(136, (3, 4), (2, 4)), draw(137, *[(4, 4)] * 3)),
+        (*draw(138, (2, 4), (5, 4)), draw(139, *[(4, 4)] * 3)),
+    ],
+    mistakes=[
+        wrong(
+            "the memory is not looked at",
+            "cache",
+            "Keys and values come from memory and segment together.",
+            context="segment",
+        ),
+        wrong(
+            "the memory stands behind the segment",
+            "cache",
+            "The memory was read earlier: torch.cat([memory, x]).",
+            context="memory last",
+        ),
+        wrong(
+            "the tokens of the memory ask again",
+            "role of q, k, v",
+            "Queries come from the segment alone; the memory has had its outputs.",
+            asks="all",
+        ),
+        wrong(
+            "the triangle starts at the memory",
+            "mask direction",
+            "Token 0 of the segment stands at position M: tril needs M as its second argument.",
+            triangle="shifted",
+        ),
+        wrong(
+            "the future is not hidden",
+            "mask missing",
+            "A token sees the memory and its own segment up to itself.",
+            triangle="none",
+        ),
+        wrong(
+            "the scores are not scaled",
+            "scale",
+            "Divide the dot products by the square root of their size.",
+            scale="none",
+        ),
+        wrong(
+            "the new memory forgets the old one",
+            "cache",
+            "With a segment shorter than M some of the old memory must stay.",
+            keeps="segment",
+        ),
+        wrong(
+            "the memory stays what it was",
+            "cache",
+            "The segment moves in and the oldest tokens out: keep the last M of both.",
+            keeps="memory",
+        ),
+        wrong(
+            "the new memory holds outputs",
+            "cache",
+            "A layer remembers what it has read, for that is what its keys are made from.",
+            what="outputs",
+        ),
+        wrong(
+            "the new memory holds keys",
+            "cache",
+            "That is the cache of decoding; here the layer's inputs are kept.",
+            what="keys",
+        ),
+        wrong(
+            "the memory grows",
+            "length",
+            "Keep M tokens, however many there were.",
+            end="all",
+        ),
+        wrong(
+            "the memory carries a gradient",
+            "cache",
+            "Without .detach() the next backward pass would run through all earlier segments.",
+            gradient="kept",
+        ),
+    ],
+    hints=[
+        "What is looked at is one tensor: the memory and the segment, in the order of the text.",
+        "The mask is (S, M + S). Which keys may token 0 of the segment look at?",
+        "The new memory is a slice of that same tensor, cut off from the graph.",
+    ],
+    right_variants=[_segment_fused, _segment_row_by_row, _segment_without_grad],
+)
+def read_segment(x, memory, weights):
+    """One head reads a segment with a memory.
+
+    x: (S, d), memory: (M, d) with M >= 1, weights: (W_q, W_k, W_v), each (d, d), x @ W.
+    Returns the output (S, d) and the new memory (M, d).
+    """
+    W_q, W_k, W_v = weights
+    context = torch.cat([memory, x])  # (M + S, d)
+    q, k, v = x @ W_q, context @ W_k, context @ W_v
+    mask = torch.ones(len(x), len(context), dtype=torch.bool).tril(len(memory))
+    scores = (q @ k.T / math.sqrt(q.shape[1])).masked_fill(~mask, -math.inf)  # (S, M + S)
+    return torch.softmax(scores, dim=-1) @ v, context[-len(memory) :].detach()
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=1,
+    trains="predicting where the square takes over",
+    text="""
+    A layer has d_model = 768 and d_ff = 4 · 768. At which length n do its two products with n² in
+    them (scores, and weights times values) cost as many multiply-adds as all the rest, the four
+    projections and the feed-forward network?
+    """,
+    mistakes=[
+        wrong(
+            "the weights times the values are left out",
+            "counting",
+            "QK^T and the weighted sum cost n²d each, so 2n²d in all.",
+            answer=9216,
+        ),
+        wrong(
+            "the feed-forward network is left out",
+            "counting",
+            "The rest is 4nd² for the projections and 8nd² for the feed-forward network.",
+            answer=1536,
+        ),
+        wrong(
+            "only d_model is compared",
+            "counting",
+            "n²d and nd² are equal at n = d, but they occur 2 and 12 times.",
+            answer=768,
+        ),
+        wrong(
+            "a third of the rest is left out",
+            "counting",
+            "Four projections take 4nd², and the network, d to 4d and back, twice 4nd²: 12nd².",
+            answer=4 * 768,
+        ),
+    ],
+    hints=[
+        "Count multiply-adds matrix by matrix: (n, d) times (d, d) takes n·d·d.",
+        "The products between tokens take 2n²d. What do six (or so) weight matrices take?",
+        "Divide both sides of 2n²d = 12nd² by 2nd.",
+    ],
+)
+def square_takes_over():
+    """Tokens at which the square costs as much as the rest."""
+    return 6 * 768
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="predicting what a window keeps",
+    text="""
+    A sliding window of radius 4 over 1000 tokens, no global tokens. How many of the 1,000,000
+    scores does it keep? Mind the ends of the text.
+    """,
+    mistakes=[
+        wrong(
+            "the ends are forgotten",
+            "off by one",
+            "The first token has no neighbour before it: the first and last 4 rows are shorter.",
+            answer=9000,
+        ),
+        wrong(
+            "a token does not see itself",
+            "self exclusion",
+            "4 keys on each side and the query's own: 9 in a full row.",
+            {"answer": 8000},
+            answer=7980,
+        ),
+        wrong(
+            "the window has one side only",
+            "mask direction",
+            "Radius 4 means 4 keys before and 4 after.",
+            {"answer": 5000},
+            answer=4990,
+        ),
+        wrong(
+            "only one end is counted",
+            "off by one",
+            "Both ends lack 4 + 3 + 2 + 1 scores.",
+            answer=8990,
+        ),
+        wrong(
+            "all scores are counted",
+            "counting",
+            "That is full attention; a window keeps at most 9 in a row.",
+            answer=1_000_000,
+        ),
+    ],
+    hints=[
+        "How many keys does a token in the middle see?",
+        "Token 0 sees 4 fewer than that, token 1 sees 3 fewer.",
+        "So 4 + 3 + 2 + 1 scores are missing at each end.",
+    ],
+)
+def scores_in_window():
+    """Scores that are kept."""
+    return 1000 * 9 - 2 * (4 + 3 + 2 + 1)
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="predicting what a key-value cache leaves to do",
+    text="""
+    A decoder writes 100 tokens with a key-value cache; at step t the new token looks at all t
+    tokens so far, itself included. How many scores does one head compute in all?
+    """,
+    mistakes=[
+        wrong(
+            "one score a step is counted",
+            "cache",
+            "The new query is compared with every cached key, not only with its own.",
+            answer=100,
+        ),
+        wrong(
+            "the whole square is counted",
+            "counting",
+            "Step t has t keys, not 100: half of the square is never computed.",
+            answer=10_000,
+        ),
+        wrong(
+            "a token does not see itself",
+            "self exclusion",
+            "Step t has t keys with the present one: 1 + 2 + ... + 100.",
+            answer=4950,
+        ),
+        wrong(
+            "the cache is not used",
+            "cache",
+            "With a cache there is one new query a step; without it all t are asked again.",
+            {"answer": 171_700},
+            answer=338_350,
+        ),
+    ],
+    hints=[
+        "With a cache, how many queries has step t, and how many keys?",
+        "Add up the keys of all steps: 1 + 2 + ... + 100.",
+        "The first and the last step together have 101, and there are 50 such pairs.",
+    ],
+)
+def scores_with_cache():
+    """Scores of one head in all steps."""
+    return 100 * 101 // 2

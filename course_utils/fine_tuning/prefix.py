@@ -1,0 +1,65 @@
+"""Prefix-tuning: trained keys and values that every query may look at (notes 002-46)."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_utils.attention import MultiHeadAttention
+from course_utils.fine_tuning.freezing import check_size, encoder_blocks
+
+
+class PrefixAttention(MultiHeadAttention):
+    """Multi-head attention with m trained keys and values before those of the tokens.
+
+    The weights grow from (B, h, Tq, Tk) to (B, h, Tq, m + Tk); no mask hides the prefix, so a
+    query that may look at no token still looks at the prefix. Source: Li and Liang 2021, section
+    4, without the network that they use to train the prefix.
+
+    Args:
+        base: the pre-trained layer, whose projections are used and frozen, and not copied.
+        length: m.
+
+    Raises:
+        ValueError: length is below 1.
+    """
+
+    def __init__(self, base: MultiHeadAttention, length: int):
+        check_size("length", length)
+        super().__init__(base.d_model, base.num_heads, base.attention.dropout.p)
+        base.requires_grad_(False)
+        self.W_q, self.W_k, self.W_v, self.W_o = base.W_q, base.W_k, base.W_v, base.W_o
+        size = (1, base.num_heads, length, base.d_model // base.num_heads)
+        self.prefix_keys = nn.Parameter(torch.randn(size))  # (1, h, m, d_model / h)
+        self.prefix_values = nn.Parameter(0.1 * torch.randn(size))
+
+    def attend(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None = None,
+        return_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """As in `MultiHeadAttention`, with the prefix in front of keys and values."""
+        if mask is not None:
+            mask = mask.expand(*mask.shape[:-1], keys.shape[2])
+            mask = F.pad(mask, (self.prefix_keys.shape[2], 0), value=True)  # (., ., ., m + Tk)
+        keys, values = (
+            torch.cat([prefix.expand(len(x), -1, -1, -1), x], dim=2)  # (B, h, m + Tk, d_model / h)
+            for prefix, x in ((self.prefix_keys, keys), (self.prefix_values, values))
+        )
+        return super().attend(queries, keys, values, mask, return_weights)
+
+
+def add_prefix(model: nn.Module, length: int) -> nn.Module:
+    """Give the attention of every encoder block a prefix of its own, in place.
+
+    Returns:
+        the model.
+
+    Raises:
+        ValueError: there is no `EncoderBlock`, or length is below 1.
+    """
+    for block in encoder_blocks(model):
+        block.attention = PrefixAttention(block.attention, length)
+    return model

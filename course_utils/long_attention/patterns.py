@@ -1,0 +1,72 @@
+"""Sparse patterns as masks: (1, 1, T, T), True = this query may look at this key.
+
+A mask alone saves nothing, for all T x T scores are still computed. It says what a pattern means;
+`windows.py` computes one of them without the rest.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+
+def _distance(num_tokens: int) -> Tensor:
+    """(T, T): how far the key lies behind the query."""
+    at = torch.arange(num_tokens)
+    return at[:, None] - at[None, :]
+
+
+def window_mask(num_tokens: int, radius: int, *, causal: bool = False) -> Tensor:
+    """Keys at most `radius` positions away: 2 * radius + 1 of them, radius + 1 if causal.
+
+    Source: Longformer (Beltagy et al. 2020), section 3.1, whose window w is 2 * radius; notes
+    002-35, 002-38.
+
+    Raises:
+        ValueError: the radius is negative.
+    """
+    if radius < 0:
+        raise ValueError(f"radius must be 0 or more, got {radius}")
+    distance = _distance(num_tokens)
+    near = distance.abs() <= radius
+    return (near & (distance >= 0) if causal else near)[None, None]
+
+
+def global_mask(num_tokens: int, positions: Iterable[int]) -> Tensor:
+    """Tokens that look at all and are looked at by all (Longformer; notes 002-59).
+
+    Raises:
+        ValueError: a position is not in 0..num_tokens - 1.
+    """
+    chosen = torch.zeros(num_tokens, dtype=torch.bool)
+    for position in positions:
+        if not 0 <= position < num_tokens:
+            raise ValueError(f"position {position} is not in 0..{num_tokens - 1}")
+        chosen[position] = True
+    return (chosen[:, None] | chosen[None, :])[None, None]
+
+
+def random_mask(num_tokens: int, per_query: int, seed: int = 0) -> Tensor:
+    """`per_query` different keys for each query, drawn once: BigBird's third part (notes 002-59).
+
+    Raises:
+        ValueError: more keys are asked for than there are.
+    """
+    if not 0 <= per_query <= num_tokens:
+        raise ValueError(f"per_query must lie in 0..{num_tokens}, got {per_query}")
+    draw = torch.Generator().manual_seed(seed)
+    rank = torch.rand(num_tokens, num_tokens, generator=draw).argsort(-1).argsort(-1)
+    return (rank < per_query)[None, None]
+
+
+def segment_mask(num_tokens: int, segment: int, before: int = 1) -> Tensor:
+    """Causal, within the query's own segment and `before` segments before it (notes 002-37).
+
+    Raises:
+        ValueError: a segment is shorter than 1.
+    """
+    if segment < 1:
+        raise ValueError(f"segment must be at least 1, got {segment}")
+    number = torch.arange(num_tokens) // segment
+    behind = number[:, None] - number[None, :]
+    return ((_distance(num_tokens) >= 0) & (behind <= before))[None, None]

@@ -1,0 +1,180 @@
+"""Answers that are chosen or named: options, the order of modules, a word.
+
+They have the attributes that `computed` describes.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from course_utils.recall.computed import Judged
+
+
+class Choice:
+    """One or several of the options a, b, c, ...
+
+    Args:
+        options: the texts, in order.
+        right: the letters of the right ones, such as "b" or "ac".
+        because: letter -> why this option is wrong; for missing ones the message says so.
+        proof: finds the right letters by running code, where that can be done.
+    """
+
+    def __init__(self, options: Sequence[str], right: str, because=None, proof=None):
+        self.options = dict(zip("abcdefgh", options))
+        self._right, self.because, self.proof = set(right), because or {}, proof
+
+    @property
+    def wanted(self) -> str:
+        """How the answer is typed."""
+        letters = list(self.options)
+        if len(self._right) == 1:
+            return f'one letter, "{letters[0]}" to "{letters[-1]}"'
+        return f'{len(self._right)} letters, such as "{letters[0]}{letters[1]}"'
+
+    @property
+    def right(self) -> str:
+        """The right letters with their texts."""
+        return "; ".join(f"{c}: {self.options[c]}" for c in sorted(self._right))
+
+    @property
+    def accepted(self) -> tuple:
+        """Ways to type it."""
+        letters = sorted(self._right)
+        return "".join(letters), ", ".join(letters).upper(), [self.options[c] for c in letters]
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Every other single option, and all at once."""
+        return *(set(self.options) - self._right), "".join(self.options)
+
+    def proved(self) -> bool:
+        """Whether code finds the same; a choice between reasons has no proof."""
+        return self.proof is None or set(self.proof()) == self._right
+
+    def judge(self, given: Any) -> Judged:
+        """Read letters, or the options' own words."""
+        chosen = self._letters(given)
+        if not chosen:
+            return Judged(None, f"Answer with {self.wanted}.")
+        if chosen == self._right:
+            return Judged(True)
+        wrong = sorted(chosen - self._right)
+        said = [f"{c}: {self.because[c]}" for c in wrong if c in self.because]
+        if wrong:
+            return Judged(False, " ".join(said) or f"Not {', '.join(wrong)}.")
+        return Judged(False, f"Right so far, but {len(self._right)} options are asked for.")
+
+    def _letters(self, given: Any) -> set[str]:
+        if isinstance(given, bool):
+            given = str(given)
+        if isinstance(given, (list, tuple, set)):
+            parts = [self._letters(part) for part in given]
+            return set().union(*parts) if all(parts) else set()
+        text = str(given).strip().lower()
+        same = {c for c, option in self.options.items() if option.lower() == text}
+        letters = set(re.sub(r"[\s,;.&+]|and", "", text))
+        return same or (letters if letters <= self.options.keys() else set())
+
+
+def statement(right: bool, because: str, proof: Callable[[], bool] | None = None) -> Choice:
+    """A sentence that is true or false; `because` is said to who takes it the wrong way round."""
+    letter = {True: "a", False: "b"}
+    find = None if proof is None else lambda: letter[bool(proof())]
+    other = letter[not right]
+    return Choice(["true", "false"], letter[right], {other: because}, find)
+
+
+class Order:
+    """A row of modules in their order.
+
+    Args:
+        right: the row, in the names of `names`.
+        names: name -> other spellings of it.
+        slips: wrong row -> what is wrong with it.
+        proof: reads the row from running modules.
+    """
+
+    wanted = 'names in order, such as "first -> second -> third"'
+
+    def __init__(self, right: Sequence[str], names: dict[str, Sequence[str]], proof, slips=None):
+        self._right, self.names, self.proof = tuple(right), names, proof
+        self.slips = slips or {}
+        self._known = {_bare(s): name for name, more in names.items() for s in (name, *more)}
+
+    @property
+    def right(self) -> str:
+        """The row as text."""
+        return " -> ".join(self._right)
+
+    @property
+    def accepted(self) -> tuple:
+        """Ways to type it."""
+        shortest = [min([name, *self.names[name]], key=len) for name in self._right]
+        return self.right, list(self._right), " → ".join(shortest)
+
+    @property
+    def refused(self) -> tuple:
+        """Known wrong answers, the row backwards, and the row without its end."""
+        return *self.slips, self._right[::-1], self._right[:-1]
+
+    def proved(self) -> bool:
+        """Whether the modules run in this order."""
+        return tuple(self.proof()) == self._right
+
+    def judge(self, given: Any) -> Judged:
+        """Read the names in any known spelling and compare their order."""
+        parts = (
+            given if isinstance(given, (list, tuple)) else re.split(r"->|→|=>|>|,|;|\n", str(given))
+        )
+        row = [self._known.get(_bare(str(part)), str(part).strip()) for part in parts]
+        unknown = [name for name in row if name not in self.names]
+        if unknown:
+            known = ", ".join(self.names)
+            return Judged(None, f"{unknown[0]!r} is no name that is known here: {known}.")
+        if tuple(row) == self._right:
+            return Judged(True)
+        if tuple(row) in self.slips:
+            return Judged(False, self.slips[tuple(row)])
+        if len(row) != len(self._right):
+            return Judged(False, f"That is a row of {len(row)}; there are {len(self._right)}.")
+        place = next(i for i, (a, b) in enumerate(zip(row, self._right), 1) if a != b)
+        return Judged(False, f"Number {place} in the row is another one.")
+
+
+class Keyword:
+    """A word or a few; case, spaces and hyphens make no difference.
+
+    Args:
+        right: the word as it is shown.
+        same: other words for it, Chinese ones too.
+        slips: wrong word -> what is wrong with it.
+    """
+
+    wanted = "a word or two"
+
+    def __init__(self, right: str, same: Sequence[str] = (), slips: dict[str, str] | None = None):
+        self.right, self.accepted, self.slips = right, (right, right.upper(), *same), slips or {}
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Known wrong answers."""
+        return tuple(self.slips)
+
+    def proved(self) -> bool:
+        """A word has no proof by code."""
+        return True
+
+    def judge(self, given: Any) -> Judged:
+        """Compare the letters only."""
+        text = _bare(str(given))
+        if not text:
+            return Judged(None, f"Answer with {self.wanted}.")
+        if text in map(_bare, self.accepted):
+            return Judged(True)
+        named = {_bare(word): message for word, message in self.slips.items()}
+        return Judged(False, named.get(text, "Another word is meant."))
+
+
+def _bare(text: str) -> str:
+    return "".join(c for c in text.lower().replace("and", "") if c.isalnum())

@@ -1,0 +1,61 @@
+"""All cards, collected from `parts` in the order of note 002."""
+
+import difflib
+from functools import cache
+from importlib import import_module
+
+from course_utils.recall.model import Card
+
+PARTS = ("idea", "modules", "attention", "heads", "block", "decoder", "cost", "sizes")
+
+
+@cache
+def deck() -> dict[str, Card]:
+    """The cards by their id, in order.
+
+    Raises:
+        ValueError: two cards have one id.
+    """
+    cards: dict[str, Card] = {}
+    for part in PARTS:
+        for fields in import_module(f"course_utils.recall.parts.{part}").CARDS:
+            if fields["id"] in cards:
+                raise ValueError(f"two cards are called {fields['id']!r}")
+            cards[fields["id"]] = Card(part=part, **fields)
+    return cards
+
+
+def find(name: object) -> Card | str:
+    """The card of an id, or a sentence that says which ones come near."""
+    cards = deck()
+    if isinstance(name, str) and name in cards:
+        return cards[name]
+    near = difflib.get_close_matches(str(name), cards, n=3)
+    tip = f" Did you mean {' or '.join(near)}?" if near else " ask() shows cards with their ids."
+    return f"There is no card {name!r}.{tip}"
+
+
+def select(part=None, chapter=None, tag=None) -> dict[str, Card] | str:
+    """The cards that fit all the given words, or a sentence that says which words there are.
+
+    Args:
+        part: one of PARTS.
+        chapter: a number or the beginning of a notebook's name, 6 or "06".
+        tag: a kind of mistake.
+    """
+    cards = deck().values()
+    if part is not None:
+        cards = [card for card in cards if card.part == part]
+    if chapter is not None:
+        start = f"{chapter:02d}_" if isinstance(chapter, int) else str(chapter)
+        cards = [card for card in cards if card.notebook.startswith(start)]
+    if tag is not None:
+        cards = [card for card in cards if card.tag == tag]
+    if cards:
+        return {card.id: card for card in cards}
+    known = deck().values()
+    chapters, tags = ({getattr(c, name) for c in known} - {""} for name in ("notebook", "tag"))
+    return (
+        f"No card fits. Parts: {', '.join(PARTS)}. Chapters: {', '.join(sorted(chapters))}. "
+        f"Tags: {', '.join(sorted(tags))}."
+    )

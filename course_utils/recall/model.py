@@ -1,0 +1,57 @@
+"""What a card is, and the short form in which the cards are written."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Card:
+    """One question with a checked answer.
+
+    Attributes:
+        id: the name under which it is answered.
+        part: the file of `parts` in which it stands, such as "heads".
+        notebook: the chapter that teaches it, such as "06_multi_head_attention".
+        tag: the mistake that it guards against, one of `exercises.model.TAGS`; "" for none.
+        rows: the items of the notes that it asks for, such as "002-64".
+        question, why: shown before and after the answer.
+        correction: what the notes say otherwise, and what is right; "" where they agree.
+        answer: one of the kinds of `computed` and `chosen`.
+    """
+
+    id: str
+    part: str
+    notebook: str
+    tag: str
+    rows: tuple[str, ...]
+    question: str
+    answer: Any
+    why: str
+    correction: str = ""
+
+    @property
+    def wanted(self) -> str:
+        """How the answer is typed; the options of a choice."""
+        options = getattr(self.answer, "options", {})
+        lines = [f"{letter}: {text}" for letter, text in options.items()]
+        return "\n".join([*lines, self.answer.wanted])
+
+    @property
+    def lesson(self) -> str:
+        """The right answer with its reason, and the notes set right."""
+        correction = f" The notes: {self.correction}" if self.correction else ""
+        return f"{self.answer.right}. {self.why}{correction}"
+
+
+def card(id, notebook, tag, rows, question, answer, why, correction="") -> dict:
+    """The fields of a card but for its part, which is the file it stands in."""
+    return {
+        "id": id,
+        "notebook": notebook,
+        "tag": tag,
+        "rows": tuple(rows.split()),
+        "question": question,
+        "answer": answer,
+        "why": why,
+        "correction": correction,
+    }

@@ -1,0 +1,1 @@
+"""The cards, one file for each part of note 002; `CARDS` lists the fields of each."""

@@ -1,0 +1,280 @@
+"""Cards on note 002, sections 4.4, 4.5, memory card 5, LayerNorm and residual connections."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_utils.recall.chosen import Choice, Keyword, statement
+from course_utils.recall.computed import Expression, Inputs, Number, Shape
+from course_utils.recall.model import card
+from course_utils.sizes import on_meta, parameters
+from course_utils.transformer import (
+    AddNorm,
+    EncoderBlock,
+    PositionWiseFFN,
+    Transformer,
+    TransformerConfig,
+)
+
+_X = Inputs("T d", tensors={"x": "T d"})
+_NORM = Inputs("T d eps", tensors={"x": "T d", "gamma": "d", "beta": "d"})
+_FFN = Inputs("T d d_ff", tensors={"x": "T d", "W_1": "d d_ff", "b_1": "d_ff",
+                                   "W_2": "d_ff d", "b_2": "d"})  # fmt: skip
+_BATCH = Inputs("B T d")
+
+
+def _sublayer(x):
+    """Stands for attention or FFN: something that mixes and bends."""
+    return torch.tanh(2 * x.roll(1, dims=-1)) + x.roll(1, dims=-2) / 2
+
+
+def _add_norm(norm_first):
+    def run(x, d, **_):
+        addnorm = AddNorm(d, norm_first=norm_first).double()
+        return addnorm(x, _sublayer(addnorm.before(x))).detach()
+
+    return run
+
+
+def _ffn(x, W_1, b_1, W_2, b_2, d, d_ff, **_):
+    ffn = PositionWiseFFN(d, d_ff).double()
+    weights = {"hidden.weight": W_1.T, "hidden.bias": b_1, "output.weight": W_2.T,
+               "output.bias": b_2}  # fmt: skip
+    return torch.func.functional_call(ffn, weights, x)
+
+
+def _statistics_of_layer_norm(B, T, d):
+    return tuple(torch.native_layer_norm(torch.zeros(B, T, d), (d,), None, None, 1e-5)[1].shape)
+
+
+def _statistics_of_batch_norm(B, T, d):
+    norm = nn.BatchNorm1d(d)
+    norm(torch.randn(B, d, T))
+    return tuple(norm.running_mean.shape)
+
+
+def _batch_norm_sees_the_batch():
+    """Which norm changes a sentence when another sentence of the batch does."""
+    x = torch.randn(4, 8, 6, generator=torch.Generator().manual_seed(0))  # (B, d, T)
+    other = x.clone()
+    other[1:] *= 3
+    batch, layer = nn.BatchNorm1d(8), nn.LayerNorm(8)
+    moves = not torch.allclose(batch(x)[0], batch(other)[0], atol=1e-3)
+    return "c" if moves and torch.equal(layer(x.mT)[0], layer(other.mT)[0]) else "a"
+
+
+def _nothing_passes_unchanged():
+    """Whether post-norm gives x back when the sub-layer gives 0."""
+    x = torch.randn(2, 3, 8, generator=torch.Generator().manual_seed(0)) * 5
+    return torch.allclose(AddNorm(8)(x, torch.zeros_like(x)), x)
+
+
+def _derivative(I, J, d):  # noqa: E741
+    """Of a linear shortcut I x plus F(x) = J x, by autograd; it adds for any two matrices."""
+    return torch.func.jacrev(lambda x: I @ x + J @ x)(torch.ones(d, dtype=torch.float64))
+
+
+def _first_gradient(residual, layers=48):
+    """The gradient at the first of many layers, with and without a residual connection."""
+    generator = torch.Generator().manual_seed(0)
+    x = start = torch.randn(4, 32, generator=generator, requires_grad=True)
+    for _ in range(layers):
+        y = torch.tanh(x) @ torch.randn(32, 32, generator=generator) * 0.1
+        x = F.layer_norm(x + y, (32,)) if residual else y
+    return torch.autograd.grad(x.square().sum(), start)[0].norm().item()
+
+
+CARDS = [
+    card(
+        "post-norm-formula", "08_transformer_blocks", "norm place", "002-66 002-95 002-135 002-89",
+        "The paper's add & norm around a sub-layer (post-norm): the new x. "
+        "(layernorm(x) and sublayer(x) are at hand.)",
+        Expression("layernorm(x + sublayer(x))", _X, _add_norm(False), {
+            "x + sublayer(layernorm(x))": "That is pre-norm.",
+            "layernorm(sublayer(x))": "The residual connection is missing.",
+            "x + layernorm(sublayer(x))": "The norm comes after the sum.",
+            "x + sublayer(x)": "The norm is missing.",
+            "layernorm(x) + sublayer(x)": "The norm takes the whole sum.",
+        }, ["LayerNorm(sublayer(x) + x)", "layer_norm(x + Sublayer(x))"],
+            {"sublayer": _sublayer}),
+        "Sum first, then norm: \"post\".",
+    ),
+    card(
+        "pre-norm-formula", "08_transformer_blocks", "norm place", "002-66 002-135",
+        "A sub-layer with pre-norm: the new x. (layernorm(x) and sublayer(x) are at hand.)",
+        Expression("x + sublayer(layernorm(x))", _X, _add_norm(True), {
+            "layernorm(x + sublayer(x))": "That is post-norm.",
+            "sublayer(layernorm(x))": "The residual connection is missing.",
+            "layernorm(x) + sublayer(layernorm(x))": "The stream x itself is not normalised.",
+            "x + layernorm(sublayer(x))": "The norm stands before the sub-layer.",
+        }, functions={"sublayer": _sublayer}),
+        "The stream passes untouched; only what the sub-layer reads is normalised.",
+    ),
+    card(
+        "norm-of-the-paper", "08_transformer_blocks", "norm place", "002-66",
+        "Pre-norm or post-norm: which stands in the paper of 2017?",
+        Choice(["pre-norm", "post-norm"], "b", {"a": "Pre-norm came later."}),
+        "All code in the notes is post-norm as well.",
+    ),
+    card(
+        "norm-for-depth", "08_transformer_blocks", "norm place", "002-66 002-95",
+        "Pre-norm or post-norm: which is easier to train when there are many layers?",
+        Choice(["pre-norm", "post-norm"], "a",
+               {"b": "Post-norm needs warm-up, and gets hard beyond a dozen layers."}),
+        "The identity path is never normalised away, so gradients reach every layer evenly.",
+    ),
+    card(
+        "end-of-pre-norm", "08_transformer_blocks", "norm place", "002-66",
+        "What does a pre-norm stack need after its last block, and a post-norm stack does not?",
+        Choice(["a softmax", "one more residual connection", "one more LayerNorm"], "c",
+               {"a": "That comes after the logits, in both.",
+                "b": "The sum is already there."},
+               lambda: "c" if isinstance(on_meta(lambda: Transformer(
+                   TransformerConfig(9, 9))).encoder_norm, nn.LayerNorm) else "a"),
+        "Nothing else normalises the stream that leaves the last block.",
+        "they praise pre-norm and do not mention this norm (002-66).",
+    ),
+    card(
+        "layernorm-formula", "08_transformer_blocks", "scale and shift", "002-125",
+        "LayerNorm of x (T, d) with gamma, beta and eps. (mean(x) and var(x) are taken over the "
+        "features; var divides by d.)",
+        Expression("(x - mean(x)) / sqrt(var(x) + eps) * gamma + beta", _NORM,
+                lambda x, gamma, beta, d, eps, **_: F.layer_norm(x, (d,), gamma, beta, eps), {
+                    "(x - mean(x)) / sqrt(var(x)) * gamma + beta":
+                    "eps is missing: a constant vector would divide by 0.",
+                    "(x - mean(x)) / std(x) * gamma + beta":
+                    "eps is missing: a constant vector would divide by 0.",
+                    "(x - mean(x)) / (var(x) + eps) * gamma + beta":
+                    "Divide by the standard deviation, a square root.",
+                    "(x - mean(x)) / sqrt(var(x) + eps)": "Scale gamma and shift beta are missing.",
+                    "x / sqrt(var(x) + eps) * gamma + beta": "The mean is not taken off.",
+                    "(x - mean(x)) / (sqrt(var(x)) + eps) * gamma + beta":
+                    "eps stands under the root.",
+                }, ["gamma * (x - x.mean(-1)) / sqrt(x.var(dim=-1) + ε) + β"]),
+        "Without gamma and beta each row has mean 0 and variance 1.",
+        "they write σ without ε (002-116); a constant vector then gives NaN.",
+    ),
+    card(
+        "layernorm-statistics", "08_transformer_blocks", "norm statistics", "002-125",
+        "x is (B, T, d). The shape of the means that LayerNorm takes, the last axis kept as 1?",
+        Shape("(B, T, 1)", _BATCH, _statistics_of_layer_norm,
+              {"(B, 1, 1)": "Every token has a mean of its own.",
+               "(1, 1, d)": "That is BatchNorm: a mean for each feature.",
+               "(1, T, d)": "Nothing is averaged over the batch."}),
+        "One mean for each token, over its own features.",
+        "\"each sample independently\" (002-125): it is each *token* of each sample.",
+    ),
+    card(
+        "batchnorm-statistics", "08_transformer_blocks", "norm statistics", "002-125",
+        "x is (B, T, d). The shape of the means that `nn.BatchNorm1d` takes over such sequences?",
+        Shape("(d,)", _BATCH, _statistics_of_batch_norm,
+              {"(T, d)": "BatchNorm1d averages over batch and positions.",
+               "(B, T)": "That is LayerNorm.", "(B,)": "It averages over the batch."}),
+        "One for each feature, over all tokens of all sentences, padding included.",
+        "\"over the batch\" (002-115) is half of it: over batch and positions.",
+    ),
+    card(
+        "why-not-batchnorm", "08_transformer_blocks", "norm statistics", "002-125",
+        "Why LayerNorm and not BatchNorm?",
+        Choice(["it has fewer parameters", "it needs no gradients",
+                "a sentence's result must not depend on its batch companions and their padding"],
+               "c", {"a": "Both have a scale and a shift for each feature.",
+                     "b": "Gradients pass through it."}, _batch_norm_sees_the_batch),
+        "LayerNorm needs neither other sentences nor other positions.",
+    ),
+    card(
+        "layernorm-cures-gradients", "08_transformer_blocks", "gradient norm", "002-125 002-95",
+        "True or false: with LayerNorm, gradients can neither vanish nor explode.",
+        statement(False, "It makes both rarer; depth, initialisation and learning rate still "
+                         "matter."),
+        "Post-norm models still need warm-up.",
+        "\"solves vanishing/exploding gradients\" (002-125): it mitigates them.",
+    ),
+    card(
+        "residual-gradient", "08_transformer_blocks", "residual", "002-135 002-89 002-95",
+        "y = x + F(x); J is the derivative of F at x, I the identity. The derivative of y?",
+        Expression("I + J", Inputs("d", tensors={"I": "d d", "J": "d d"}),
+                _derivative,
+                {"J": "The shortcut has a derivative, too: I.", "I @ J": "They add.",
+                 "I": "F has a derivative, too."}, ["J + I"]),
+        "However small J becomes, the gradient has a straight way through I.",
+    ),
+    card(
+        "residual-for-depth", "08_transformer_blocks", "residual", "002-66 002-135 002-95",
+        "48 layers, with residual connections and norms or without either. Where does the "
+        "gradient of the first layer survive?",
+        Choice(["with them", "without them", "in both"], "a",
+               {"b": "Small factors multiply 48 times.", "c": "Small factors multiply 48 times."},
+               lambda: "a" if _first_gradient(True) > 1e3 * _first_gradient(False) else "b"),
+        "The straight way through the sums keeps it alive.",
+    ),
+    card(
+        "identity-of-post-norm", "08_transformer_blocks", "norm place", "002-135",
+        "True or false: if a sub-layer gives 0, a post-norm block passes x on unchanged.",
+        statement(False, "LayerNorm(x + 0) is not x; only pre-norm has a clean identity path.",
+                  _nothing_passes_unchanged),
+        "\"At least the identity\" holds for plain residual connections and for pre-norm.",
+        "\"never worse than a shallower net\" (002-129) is about what can be represented, and not "
+        "about post-norm.",
+    ),
+    card(
+        "hundred-layers", "08_transformer_blocks", "norm place", "002-135 002-66",
+        "True or false: LayerNorm(x + Sublayer(x)) is enough for over a hundred layers to converge "
+        "stably.",
+        statement(False, "That is post-norm; such depths took pre-norm or a special scaling."),
+        "Standard post-norm gets hard to train beyond a dozen layers or two.",
+        "\"tens to over a hundred layers converge stably\" (002-135) with the post-norm formula.",
+    ),
+    card(
+        "name-of-the-shortcut", "08_transformer_blocks", "residual", "002-135",
+        "The x in x + F(x) is called the ... connection? (ResNet, a CNN, made it famous.)",
+        Keyword("residual", ["residual connection", "shortcut", "shortcut connection", "skip",
+                             "skip connection", "残差", "残差连接"],
+                {"ResNet": "ResNet is a network that has such connections."}),
+        "F only has to learn the difference, the residue.",
+        "they call it \"residual network\"; a Transformer is no ResNet.",
+    ),
+    card(
+        "ffn-formula", "08_transformer_blocks", "activation", "002-89 002-81",
+        "The feed-forward network of the paper (with ReLU) of x (T, d).",
+        Expression("relu(x @ W_1 + b_1) @ W_2 + b_2", _FFN, _ffn, {
+            "gelu(x @ W_1 + b_1) @ W_2 + b_2": "That is with GELU, as in note 002; the paper has "
+                                               "ReLU.",
+            "(x @ W_1 + b_1) @ W_2 + b_2": "Without the activation both maps are one linear map.",
+            "relu(relu(x @ W_1 + b_1) @ W_2 + b_2)": "After the second map there is no activation.",
+            "relu(x @ W_1) @ W_2": "The biases are missing.",
+        }, ["max(0, x @ W_1 + b_1) @ W_2 + b_2", "FFN(x) = max(0, x W_1 + b_1) W_2 + b_2"]),
+        "Two linear maps with a bend between them, the same for every position.",
+    ),
+    card(
+        "ffn-parameters", "08_transformer_blocks", "counting", "002-89 002-84",
+        "Parameters of the FFN, biases counted.",
+        Expression("2 * d * d_ff + d_ff + d", Inputs("d d_ff"),
+                lambda d, d_ff: parameters(on_meta(lambda: PositionWiseFFN(d, d_ff))), {
+                    "2 * d * d_ff": "The biases are missing: d_ff and d.",
+                    "d * d_ff + d_ff + d": "There are two matrices.",
+                    "2 * d * d_ff + 2 * d": "The first map has d_ff biases.",
+                    "2 * d * d_ff + 2 * d_ff": "The second map has d biases.",
+                }, ["d*d_ff + d_ff + d_ff*d + d"]),
+        "2 099 712 for 512 and 2048: twice as many as the attention beside it.",
+    ),
+    card(
+        "encoder-block-parameters", "08_transformer_blocks", "counting", "002-84 002-81",
+        "Parameters of one encoder block of the base model (512, 8 heads, 2048), all biases "
+        "counted.",
+        Number(lambda: parameters(on_meta(lambda: EncoderBlock(512, 8, 2048, bias=True))),
+               {4 * 512**2 + 2 * 512 * 2048: "Biases and the two LayerNorms are missing.",
+                4 * 512**2 + 4 * 512 + 2 * 512 * 2048 + 2048 + 512: "The LayerNorms are missing.",
+                4 * 512**2 + 4 * 512 + 2 * 512 * 2048 + 2048 + 512 + 2 * 512:
+                "There are two LayerNorms, each with a scale and a shift."}),
+        "4d² + 4d for the attention, 2·d·d_ff + d_ff + d for the FFN, 2·2d for the norms.",
+    ),
+    card(
+        "where-the-bend-is", "08_transformer_blocks", "activation", "002-89",
+        "What would happen to the FFN without its activation?",
+        Choice(["nothing", "the positions would mix",
+                "two linear maps in a row would be one linear map"], "c",
+               {"a": "Then one map would do.", "b": "Each position stays on its own."}),
+        "The FFN gives each position a non-linear function of its features.",
+    ),
+]  # fmt: skip
