@@ -31,16 +31,24 @@ def run(folder, *options):
 
 
 @functools.cache
-def _made():
-    scratch = tempfile.TemporaryDirectory()
-    folder = Path(scratch.name) / "tiny"
-    assert run(folder) == 0
-    return scratch, folder
+def _scratch():
+    return tempfile.TemporaryDirectory()
 
 
+@functools.cache
 def tiny_folder():
     """A finished tiny training, made once; not to be changed."""
-    return _made()[1]
+    folder = Path(_scratch().name) / "tiny"
+    assert run(folder) == 0
+    return folder
+
+
+@functools.cache
+def talking_folder():
+    """A tiny model trained long enough to say different things; made once, not to be changed."""
+    folder = Path(_scratch().name) / "talking"
+    assert run(folder, "--epochs", "80", "--validations", "1") == 0
+    return folder
 
 
 def tensors(folder, name="last.safetensors"):
@@ -49,10 +57,10 @@ def tensors(folder, name="last.safetensors"):
 
 def translate_bytes(monkeypatch, data, *options, folder=None):
     """What `translate` writes for some bytes on standard input."""
-    written = io.BytesIO()
+    folder, written = folder or talking_folder(), io.BytesIO()
     with monkeypatch.context() as patch:
         stdin = types.SimpleNamespace(buffer=io.BytesIO(data), isatty=lambda: False)
         patch.setattr(sys, "stdin", stdin)
         patch.setattr(sys, "stdout", types.SimpleNamespace(buffer=written))
-        assert translate.main(["--model", str(folder or tiny_folder()), *options]) == 0
+        assert translate.main(["--model", str(folder), *options]) == 0
     return written.getvalue()

@@ -95,15 +95,15 @@ def test_a_stopped_and_resumed_run_equals_an_unbroken_one(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the killer forks")
 def test_a_run_killed_at_any_moment_and_resumed_equals_an_unbroken_one(tmp_path):
-    longer = ["--epochs", "60", "--validations", "40"]
+    longer = ["--epochs", "70", "--validations", "30"]
     killer = [sys.executable, str(ROOT / "tests" / "engine_killer.py"), str(tmp_path / "killed")]
     killed = subprocess.run(
         [*killer, *TINY, *longer], env=ENVIRONMENT, capture_output=True, text=True
     )
     assert killed.returncode == 0, killed.stderr
-    seen = [line.split() for line in killed.stdout.splitlines()]
-    assert len(seen) == 6
-    assert ["True", "None"] != seen[-1], "no run got as far as a checkpoint"
+    reached = [int(line) for line in killed.stdout.split() if line != "None"]
+    assert len(set(reached)) > 1, "the runs did not get far enough"
+    assert reached == sorted(reached)
     assert run(tmp_path / "killed", *longer, "--resume") == 0
     assert run(tmp_path / "unbroken", *longer) == 0
     assert_same_folders(tmp_path / "killed", tmp_path / "unbroken")
@@ -121,7 +121,7 @@ def test_a_finished_run_can_be_resumed_and_stays_as_it_is(tmp_path, capsys):
 
 
 def test_minutes_are_kept(tmp_path, capsys):
-    timed = [option for option in TINY if option not in ("--epochs", "3")]
+    timed = TINY[: TINY.index("--epochs")] + TINY[TINY.index("--tokens") :]
     timed += ["--validations", "2", "--minutes", "0.02", "--out", str(tmp_path / "a")]
     assert train.main(timed) == 0
     header = read_header(tmp_path / "a" / "last.safetensors")
@@ -160,7 +160,7 @@ def test_no_source_stands_on_two_sides():
         {pair.source.lower().rstrip(" .!?") for pair in pairs}
         for pairs in (split.train, split.validation, split.test)
     ]
-    assert not (keys[0] & keys[1] or keys[0] & keys[2] or keys[1] & keys[2])
+    assert sum(map(len, keys)) == len(set.union(*keys))
     assert set.union(*keys) == {
         pair.source.lower().rstrip(" .!?") for pair in load_corpus("everyday").pairs
     }
@@ -262,6 +262,7 @@ def test_another_corpus_of_the_same_name_is_refused(tmp_path, capsys):
     corpus.write_text("".join(lines), encoding="utf-8")
     folder = str(tmp_path / "a")
     assert run(folder, "--corpus", str(corpus), "--epochs", "1", "--validations", "1") == 0
+    capsys.readouterr()
     corpus.write_text("".join(lines[1:]), encoding="utf-8")
     err = refusal(capsys, "--out", folder, "--resume")
     assert "is no longer what the training" in err
@@ -281,7 +282,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--size", "3"], "too few to hold out"),
+        (["--size", "2"], "too few to hold out"),
         (["--heads", "3"], "d_model = 16 cannot be split into num_heads = 3"),
         (["--d-model", "15"], "d_model must be even"),
         (["--corpus", "klingon"], "unknown corpus 'klingon'"),

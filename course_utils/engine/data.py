@@ -36,7 +36,7 @@ def split_corpus(settings: Settings) -> Split:
     """
     corpus = load_corpus(settings.corpus, settings.size)
     sources = len({pair.source for pair in corpus.pairs})
-    count = settings.held_out or min(400, max(1, sources // 20))
+    count = settings.held_out or min(250, max(1, sources // 20))
     try:
         rest, test = split_by_source(corpus.pairs, count, settings.seed)
         train, validation = split_by_source(rest, count, settings.seed)
@@ -90,8 +90,8 @@ def positions(examples: Sequence[Example]) -> int:
 
 
 def fitting_budget(examples: Sequence[Example]) -> int:
-    """Tokens in a batch: about a hundred batches an epoch, each from 256 to 4096."""
-    return min(4096, max(256, sum(map(_size, examples)) // 100))
+    """Tokens in a batch: about 250 batches an epoch, each from 256 to 4096."""
+    return min(4096, max(256, sum(map(_size, examples)) // 250))
 
 
 def _size(example: Example) -> int:

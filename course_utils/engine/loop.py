@@ -1,8 +1,10 @@
 """The training loop: updates, validations, checkpoints, until the budget is used up."""
 
+import math
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -105,19 +107,17 @@ class Training:
                 self.seconds, signal = largest_of_all([seconds, stop.number], self.device)
                 done = self.progress()
                 due = int(min(1.0, done) * self.settings.validations)
-                if due > self.validated:
+                validate = due > self.validated
+                if validate:
                     self.validated = due
                     self._validate(report)
-                elif not signal and self.seconds - saved < SAVE_EVERY:
-                    if done >= 1:
-                        break
-                    loss, tokens = self._update(model, done)
-                    report.update(self.progress(), loss, tokens)
-                    continue
-                self._save()
-                saved = self.seconds
-                if signal:
+                if validate or signal or self.seconds - saved >= SAVE_EVERY:
+                    self._save()
+                    saved = self.seconds
+                if signal or done >= 1:
                     break
+                loss, tokens = self._update(model, done)
+                report.update(self.progress(), loss, tokens)
         report.close(self.progress())
         return int(signal)
 
@@ -159,7 +159,7 @@ class Training:
         share(mean * tokens, predicted).backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), CLIP).item()
         loss = mean.item()
-        if norm != norm or norm == float("inf"):  # the same in all processes, as the loss is not
+        if not math.isfinite(norm):  # the same in all processes, as the loss is not
             self._refuse(loss, norm)
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(done)
@@ -199,7 +199,7 @@ class Training:
         if rank() > 0 or not self.step:
             return
         fields = {
-            "settings": self.settings.__dict__,
+            "settings": asdict(self.settings),
             "digest": self.digest,
             "step": self.step,
             "seconds": self.seconds,

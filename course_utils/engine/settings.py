@@ -55,7 +55,7 @@ class Settings:
 OPTIONS = {
     "size": (number(int, 1), "use the first N pairs of the corpus"),
     "held_out": (number(int, 1), "source sentences kept for validation, and as many for the test "
-                 "(default: a twentieth, at most 400)"),
+                 "(default: a twentieth, at most 250)"),
     "vocab": (number(int, SMALLEST), "pieces of the vocabulary that both languages share"),
     "d_model": (number(int, 2), "size of a token's vector"),
     "heads": (number(int, 1), "attention heads"),
@@ -63,7 +63,7 @@ OPTIONS = {
     "d_ff": (number(int, 1), "hidden size of the feed-forward network (default: 4 d_model)"),
     "dropout": (number(float, 0, 0.95), "share of activations dropped in training"),
     "max_len": (number(int, 8, 16_384), "leave out pairs with more pieces than this"),
-    "tokens": (number(int, 1), "padded tokens in a batch, both sides (default: a hundredth of the "
+    "tokens": (number(int, 1), "padded tokens in a batch, both sides (default: a 250th of the "
                "corpus, from 256 to 4096)"),
     "lr": (number(float, 0, 10, open_ends=True), "peak learning rate (default: by d_model)"),
     "warmup": (number(float, 0, 1, open_ends=True), "share of the budget until the peak"),
