@@ -18,7 +18,7 @@ from course_utils.engine.checkpoint import read_fields
 from course_utils.engine.command import Refused
 from course_utils.engine.folder import load_translator
 
-KILLS = 5
+KILLS = 4
 
 
 def look(folder):
@@ -41,7 +41,7 @@ def main():
         if child == 0:
             sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
             os._exit(train.main([*options, "--out", str(folder), "--resume"]))
-        time.sleep(rng.uniform(0.3, 1.6))
+        time.sleep(rng.uniform(0.3, 1.3))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         # looked at in a fork, so that torch starts no thread in the process that is forked

@@ -95,7 +95,7 @@ def test_a_stopped_and_resumed_run_equals_an_unbroken_one(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the killer forks")
 def test_a_run_killed_at_any_moment_and_resumed_equals_an_unbroken_one(tmp_path):
-    longer = ["--epochs", "70", "--validations", "30"]
+    longer = ["--epochs", "40", "--validations", "20"]
     killer = [sys.executable, str(ROOT / "tests" / "engine_killer.py"), str(tmp_path / "killed")]
     killed = subprocess.run(
         [*killer, *TINY, *longer], env=ENVIRONMENT, capture_output=True, text=True
@@ -273,9 +273,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, capsys):
     (tmp_path / "last.safetensors").write_bytes(whole[:-100])
     err = refusal(capsys, "--out", str(tmp_path), "--resume")
     assert "is cut off or damaged" in err
-    (tmp_path / "last.safetensors").write_bytes(
-        (tiny_folder() / "model.safetensors").read_bytes()
-    )
+    (tmp_path / "last.safetensors").write_bytes((tiny_folder() / "model.safetensors").read_bytes())
     assert "is no checkpoint of `train`" in refusal(capsys, "--out", str(tmp_path), "--resume")
 
 

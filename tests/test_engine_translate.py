@@ -27,7 +27,7 @@ lines_of_bytes = st.one_of(
 )
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(lines_of_bytes, max_size=5), st.booleans())
 @example([b"a" * 300, b"", b"word " * 80], True)
 @example([b"\xff\xfe", "\u2028".encode(), b"\x00", b"a\rb"], False)

@@ -69,9 +69,7 @@ def read_config(folder: Path) -> TransformerConfig:
     known = {field.name: field for field in dataclasses.fields(TransformerConfig)}
     if odd := sorted(fields.keys() ^ known.keys()):
         what = "the unknown field" if odd[0] in fields else "no field"
-        raise Refused(
-            f"{path} has {what} {odd[0]!r}; its fields are format, {', '.join(known)}"
-        )
+        raise Refused(f"{path} has {what} {odd[0]!r}; its fields are format, {', '.join(known)}")
     for name, value in fields.items():
         _check_field(path, name, value, known[name].type)
     try:

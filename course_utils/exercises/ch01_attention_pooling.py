@@ -94,7 +94,9 @@ def _kernel(
     own = torch.eye(*scores.shape, dtype=torch.bool)
     if hide_self == "next":
         own = own.roll(1, dims=1)
-    if hide_self in ("before", "next"):
+    if hide_self == "same x":
+        own = distance == 0
+    if hide_self in ("before", "next", "same x"):
         scores = scores.masked_fill(own, -math.inf)
     weights = {
         "keys": lambda: torch.softmax(scores, dim=1),
@@ -252,6 +254,7 @@ def _by_subtracting(x, y, width):
     probes=[
         (torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 2.0, 6.0]), 2.0),
         (torch.tensor([0.0, 0.6, 1.1, 2.5]), torch.tensor([1.3, -0.4, 2.0, 0.7]), 0.8),
+        (torch.tensor([0.2, 0.9, 0.2, 2.0]), torch.tensor([1.1, -0.7, 3.0, 0.4]), 0.7),
     ],
     mistakes=[
         wrong(
@@ -271,6 +274,12 @@ def _by_subtracting(x, y, width):
             "off by one",
             "Row i must leave out column i, the diagonal.",
             hide_self="next",
+        ),
+        wrong(
+            "other points with the same x are left out too",
+            "self exclusion",
+            "Only the point itself must go, place i for point i: another one may have the same x.",
+            hide_self="same x",
         ),
         wrong(
             "the inputs are averaged, not their values",

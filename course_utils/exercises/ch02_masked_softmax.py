@@ -87,11 +87,15 @@ def padding_visible(tokens, pad):
     return (tokens != pad)[:, None, None, :]
 
 
-def _from_lengths(lengths, num_keys, *, first=0, bound="<", meaning="look", rows="own", two="own"):
+def _from_lengths(
+    lengths, num_keys, *,
+    first=0, bound="<", meaning="look", rows="own", two="own", axes="three",
+):  # fmt: skip
     positions = torch.arange(first, num_keys + first)
     if lengths.dim() == 2 and two == "first":
         lengths = lengths[:, :1]
-    limit = lengths[..., None] if lengths.dim() == 2 else lengths[:, None, None]
+    one_axis = lengths.dim() == 2 or axes == "one more"
+    limit = lengths[..., None] if one_axis else lengths[:, None, None]
     if rows == "first":
         limit = limit[:1].expand_as(limit)
     mask = positions <= limit if bound == "<=" else positions < limit
@@ -145,6 +149,13 @@ def _from_lengths(lengths, num_keys, *, first=0, bound="<", meaning="look", rows
             "Lengths of shape (B, Tq) hold one length for each query.",
             two="first",
         ),
+        wrong(
+            "the axis of the queries is missing for lengths (B,)",
+            "mask axis",
+            "unsqueeze(-1) makes (B, 1) of lengths (B,), and so a mask (B, Tk): "
+            "the queries need an axis of size 1.",
+            axes="one more",
+        ),
     ],
     hints=[
         "torch.arange(num_keys) holds the position of every key: shape (Tk,).",
@@ -193,9 +204,11 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
     if hide == "zero":
         return softmax(scores * mask)
     blind = ~mask.any(-1, keepdim=True)
-    if exp == "multiplied":
-        raw = scores.exp() * mask
-        weights = raw / raw.sum(_AXES[axis], keepdim=True)
+    if exp in ("multiplied", "below the hidden maximum", "and clamped"):
+        top = 0.0 if exp == "multiplied" else scores.amax(_AXES[axis], keepdim=True)
+        raw = (scores - top).exp() * mask
+        total = raw.sum(_AXES[axis], keepdim=True)
+        weights = raw / (total.clamp(min=1e-12) if exp == "and clamped" else total)
         weights = weights.masked_fill(blind, 1 / mask.shape[-1]) if empty == "uniform" else weights
     else:
         weights = softmax(scores.masked_fill(~mask, -1e9 if empty == "uniform" else -math.inf))
@@ -367,6 +380,14 @@ _MASKS = torch.tensor(
             {"exp": "multiplied"},
             exp="naive",
         ),
+        wrong(
+            "the maximum of a row is taken over hidden keys too",
+            "overflow",
+            "Below a huge hidden score every visible exp becomes 0: hide first, then subtract the "
+            "maximum of what is left.",
+            {"exp": "and clamped"},
+            exp="below the hidden maximum",
+        ),
     ],
     hints=[
         "Do the ordinary rows first: hide, then torch.softmax, which subtracts the maximum.",
@@ -399,6 +420,7 @@ def _shifted_exp(scores, mask):
 def visible_keys(
     lengths, num_steps, *,
     triangle="past", diagonal=0, padding="keys", bound="<", join="and", meaning="look", heads=True,
+    length="own", side="right",
 ):  # fmt: skip
     """The switchable causal and padding mask, also used by chapter 09."""
     every = torch.ones(num_steps, num_steps, dtype=torch.bool)
@@ -409,7 +431,11 @@ def visible_keys(
     else:
         causal = every.tril(diagonal)
     positions = torch.arange(num_steps)
+    if side == "left":
+        positions = positions.flip(0)
     limit = lengths[:, None]
+    if length == "longest":
+        limit = limit.max().expand_as(limit)
     real = positions <= limit if bound == "<=" else positions < limit  # (B, T)
     real = {"keys": real[:, None], "queries": real[:, :, None], "none": torch.tensor(True)}[padding]
     mask = (causal & real if join == "and" else causal | real).expand(len(lengths), -1, -1)
@@ -444,8 +470,9 @@ CAUSAL_MISTAKES = [
         padding="none",
     ),
     wrong(
-        "padding is hidden on the queries' axis", "mask axis",
-        "Rows of padding queries are hidden instead of columns of padding keys.",
+        "rows of padding queries are hidden", "mask axis",
+        "Padding hides keys, the columns; a padding query keeps its row, and with it the real "
+        "keys before it.",
         padding="queries",
     ),
     wrong(
@@ -484,6 +511,18 @@ CAUSAL_MISTAKES = [
             "mask axis",
             "(B, T, T) does not line up with scores (B, h, T, T): heads need an axis of size 1.",
             heads=False,
+        ),
+        wrong(
+            "every sentence gets the length of the longest",
+            "mask missing",
+            "Each sentence of the batch has a length of its own, and its padding starts there.",
+            length="longest",
+        ),
+        wrong(
+            "padding is hidden on the left",
+            "mask axis",
+            "Positions 0 to length - 1 are the real tokens; padding stands behind them.",
+            side="left",
         ),
     ],
     hints=[

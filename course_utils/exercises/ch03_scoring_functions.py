@@ -31,6 +31,8 @@ def _additive(
     if swapped:
         W_q, W_k = W_k, W_q
     a, b = (queries @ W_q.mT)[:, :, None], (keys @ W_k.mT)[:, None]  # (B, Tq, 1, n), (B, 1, Tk, n)
+    if curve_at == "parts":
+        a, b = _CURVES[curve](a), _CURVES[curve](b)
     features = {"sum": a + b, "product": a * b, "difference": a - b}[join]  # (B, Tq, Tk, n)
     if curve_at == "features":
         features = _CURVES[curve](features)
@@ -93,6 +95,12 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
             "score",
             "It belongs inside, on the hidden features, before w_v weighs them.",
             curve_at="score",
+        ),
+        wrong(
+            "the tanh is applied to each part before adding",
+            "score",
+            "Add W_q q and W_k k first, then tanh: otherwise query and key never meet inside it.",
+            curve_at="parts",
         ),
         wrong(
             "query and key features are multiplied",

@@ -20,6 +20,7 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last"):
         "plain": list(sentence),
         "without last": [bos, *sentence[:-1]],
         "reversed": [bos, *sentence[::-1]],
+        "from second": [*sentence[1:], eos],
     }
     return made[inputs], made[targets]
 
@@ -55,6 +56,14 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last"):
             "teacher forcing",
             "The first token is predicted from <bos>.",
             inputs="plain",
+        ),
+        wrong(
+            "the first token is never predicted",
+            "teacher forcing",
+            "The input starts with <bos>, not with the sentence: from <bos> the first token is "
+            "predicted.",
+            inputs="plain",
+            targets="from second",
         ),
         wrong(
             "<eos> is read as an input",
@@ -105,7 +114,7 @@ def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log 
         else F.log_softmax(logits, dim=0 if into == "wrong axis" else -1)
     )
     loss = sign * predicted.gather(-1, targets[..., None]).squeeze(-1)  # (B, T)
-    real = targets != pad
+    real = (logits.argmax(-1) if padding == "by prediction" else targets) != pad
     if padding == "in both":
         real = torch.ones_like(real)
     if padding == "only padding":
@@ -154,6 +163,12 @@ def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log 
             "padding in the loss",
             "The mask is inverted: real tokens are those that differ from pad.",
             padding="only padding",
+        ),
+        wrong(
+            "padding is judged by the predictions",
+            "padding in the loss",
+            "Leave out what is padding in the targets, not where the model says padding.",
+            padding="by prediction",
         ),
         wrong(
             "the losses are added, not averaged",
@@ -519,14 +534,17 @@ def _run_into_buffer(inputs, state, outputs, attend, cell):
 
 
 def _precision(
-    candidate, reference, n, *, clip="reference", over="candidate", size="n", windows="all"
-):
+    candidate, reference, n, *,
+    clip="reference", over="candidate", size="n", windows="all", gram="tuple",
+):  # fmt: skip
     n = 1 if size == "words" else n
     less = 1 if windows == "one less" else 0
     grams, known = (
         [tuple(words[i : i + n]) for i in range(len(words) - n + 1 - less)]
         for words in (candidate, reference)
     )
+    if gram == "joined":
+        grams, known = (["".join(words) for words in some] for some in (grams, known))
     counts, limits = Counter(grams), Counter(known)
     if clip == "reference":
         hits = sum((counts & limits).values())
@@ -576,6 +594,7 @@ def _by_strings(candidate, reference, n):
         ("a a a b c".split(), "a a b c d c".split(), 1),
         ("a b".split(), "a b c".split(), 3),
         ("a b c d b c d".split(), "b c d e b c d b".split(), 3),
+        ("x ab c d ab c e".split(), "a bc d x ab c d".split(), 2),
     ],
     mistakes=[
         wrong(
@@ -619,6 +638,12 @@ def _by_strings(candidate, reference, n):
             "clipping",
             "n words in a row make one n-gram.",
             size="words",
+        ),
+        wrong(
+            "the words of an n-gram are joined without a gap",
+            "clipping",
+            "Then (ab, c) and (a, bc) are the same; keep tuples, or join with a space.",
+            gram="joined",
         ),
     ],
     hints=[

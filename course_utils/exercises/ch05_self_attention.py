@@ -375,9 +375,10 @@ def _gap_by_a_matrix(layer, x, order):
             inside="none",
         ),
         wrong(
-            "the outputs are permuted back instead of along",
+            "one of the two outputs is permuted the wrong way",
             "position",
-            "layer(x[order]) has at place i what belongs to token order[i]: compare with y[order].",
+            "layer(x[order]) has at place i what belongs to token order[i]: compare it with "
+            "layer(x)[order]. Only order.argsort() would put it back.",
             outside="inverse",
         ),
         wrong(

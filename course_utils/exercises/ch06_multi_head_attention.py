@@ -485,6 +485,8 @@ class _Layer(nn.Module):
         W_q, W_k, W_v, W_o = (*self.maps, None)[:4]
         heads = 1 if self.layout == "one head" else self.num_heads
         layout = "right" if self.layout == "one head" else self.layout
+        if self.mask == "values":
+            values = values.masked_fill(self._hidden(real_keys), 0.0)
         q, k, v = (
             _split(linear(x), heads, layout=layout)
             for linear, x in ((W_q, queries), (W_k, keys), (W_v, values))
@@ -496,7 +498,7 @@ class _Layer(nn.Module):
             "root twice": q.shape[-1] ** 2,
         }
         scores = q @ k.mT / math.sqrt(size[self.scale])
-        if self.mask != "none":
+        if self.mask not in ("none", "values"):
             scores = scores.masked_fill(self._hidden(real_keys), -1e9)
         merged = _merge(torch.softmax(scores, dim=self.axis) @ v, joined=self.joined)
         return W_o(merged) if self.out and W_o is not None else merged
@@ -508,6 +510,7 @@ class _Layer(nn.Module):
             "as it is": hidden,
             "one axis": hidden[:, None],
             "queries": hidden[:, None, :, None],
+            "values": hidden[:, :, None],
         }[self.mask]
 
 
@@ -665,6 +668,13 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0], [1, 0, 0]], [[1, 1, 
             "mask missing",
             "real_keys is not used: padding takes its share of the weight.",
             mask="none",
+        ),
+        wrong(
+            "values of padding are set to 0, its scores are not hidden",
+            "mask timing",
+            "Padding still takes its share of the weight, so the real keys' weights sum to less "
+            "than 1: hide the scores.",
+            mask="values",
         ),
     ],
     hints=[

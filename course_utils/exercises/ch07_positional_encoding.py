@@ -24,8 +24,8 @@ def _table(
     positions = torch.arange(first, max_len + first, dtype=torch.float64)[:, None]
     pair = torch.arange(d_model // 2, dtype=torch.float64)
     column = torch.arange(d_model, dtype=torch.float64)
-    if exponent == "column":  # every column turns at its own speed
-        powers = column / d_model
+    if exponent in ("column", "column doubled"):  # every column turns at its own speed
+        powers = column / d_model * (2 if exponent == "column doubled" else 1)
         slow_sin, slow_cos = powers[0::2], powers[1::2]
     else:
         power = {"2i": 2 * pair, "i": pair, "4i": 4 * pair, "from 1": 2 * (pair + 1)}[exponent]
@@ -122,6 +122,7 @@ def _by_complex_numbers(n, d):
             "each column has a frequency of its own",
             "frequency",
             "The sine and the cosine of a pair turn at one speed; only i counts pairs.",
+            {"exponent": "column doubled"},
             exponent="column",
         ),
         wrong(
@@ -171,13 +172,15 @@ def position_table(max_len, d_model):
 
 
 def _shift(
-    steps, d_model, *, turn="forward", speeds="own", columns="in turn", extra=0, entries="all"
-):
+    steps, d_model, *,
+    turn="forward", speeds="own", columns="in turn", extra=0, entries="all", times="angle",
+):  # fmt: skip
     pair = torch.arange(d_model // 2, dtype=torch.float64)
-    frequency = 10000.0 ** (-2 * pair / d_model)
+    frequency = 10000.0 ** ({"doubled": -4, "halved": -1}.get(speeds, -2) * pair / d_model)
     if speeds == "first":
         frequency = torch.ones_like(frequency)
-    angle = (steps + extra) * frequency
+    factor = steps if times == "entries" else 1
+    angle = (steps + extra) / factor * frequency
     if speeds == "degrees":
         angle = angle * math.pi / 180
     sign = 1 if turn == "forward" else -1
@@ -188,7 +191,7 @@ def _shift(
         if entries != "diagonal":
             matrix[s, c] = sign * torch.sin(a)
             matrix[c, s] = torch.sin(a) if entries == "both plus" else -sign * torch.sin(a)
-    return matrix.float()
+    return (factor * matrix).float()
 
 
 def _shift_by_blocks(k, d):
@@ -224,7 +227,7 @@ def _shift_by_least_squares(k, d):
     **every** `p`. Each pair of columns is rotated by its own angle.
     """,
     reference=_shift,
-    probes=[(1, 2), (1, 4), (3, 6)],
+    probes=[(1, 2), (1, 4), (3, 6), (100, 6)],
     mistakes=[
         wrong(
             "the rotation goes backwards",
@@ -237,6 +240,24 @@ def _shift_by_least_squares(k, d):
             "frequency",
             "Pair i turns by k · 10000^(-2i/d): later pairs turn less.",
             speeds="first",
+        ),
+        wrong(
+            "the exponent is 4i / d, not 2i / d",
+            "frequency",
+            "range(0, d, 2) already holds 2i; it must not be doubled again.",
+            speeds="doubled",
+        ),
+        wrong(
+            "the exponent is i / d, not 2i / d",
+            "frequency",
+            "Pair i belongs to columns 2i and 2i + 1, and the exponent counts columns.",
+            speeds="halved",
+        ),
+        wrong(
+            "the matrix of one step is multiplied by k",
+            "position",
+            "k steps apply the matrix of one step k times: its power, or k times the angle.",
+            times="entries",
         ),
         wrong(
             "the angle is taken in degrees",
@@ -290,9 +311,13 @@ def shift_matrix(k, d_model):
     return R
 
 
-def _add(x, table, offset, *, start="offset", along="positions", shift=0, join="add"):
+def _add(
+    x, table, offset, *, start="offset", along="positions", shift=0, join="add", count="tokens"
+):
     first = (offset if start == "offset" else 0) + shift
-    rows = table[first : first + x.shape[1]]  # (T, d)
+    rows = table[first : first + x.shape[0 if count == "sentences" else 1]]  # (T, d)
+    if start == "number":
+        rows = rows + offset
     if start == "last":
         rows = table[-x.shape[1] :]
     if along == "batch":
@@ -316,6 +341,8 @@ def _add(x, table, offset, *, start="offset", along="positions", shift=0, join="
         (torch.ones(1, 1, 2), torch.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 6.0]]), 1),
         (*draw(71, (2, 3, 4), (9, 4)), 4),
         (*draw(72, (3, 2, 4), (9, 4)), 0),
+        (*draw(73, (1, 3, 4), (9, 4)), 2),
+        (*draw(74, (2, 2, 4), (9, 4)), 5),
     ],
     mistakes=[
         wrong(
@@ -323,6 +350,18 @@ def _add(x, table, offset, *, start="offset", along="positions", shift=0, join="
             "position",
             "The first token stands at position offset, not 0: in a cache the past counts.",
             start="zero",
+        ),
+        wrong(
+            "offset is added to the numbers of the table",
+            "position",
+            "It says which row comes first: take rows from offset on, not row 0 plus offset.",
+            start="number",
+        ),
+        wrong(
+            "as many rows are taken as there are sentences",
+            "position",
+            "x is (B, T, d): the number of tokens is x.shape[1], while len(x) is the batch.",
+            count="sentences",
         ),
         wrong(
             "the positions are one too large",

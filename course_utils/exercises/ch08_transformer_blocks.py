@@ -22,10 +22,10 @@ def _normalise(
     centre="yes",
 ):  # fmt: skip
     mean = x.mean(over, keepdim=True)
-    squares = (x - mean).square()
+    squares = (x if var == "of x" else x - mean).square()
     count = squares.numel() // squares.mean(over).numel()
     variance = squares.sum(over, keepdim=True) / (count - 1 if var == "unbiased" else count)
-    inside = variance + eps if eps_at == "inside" else variance
+    inside = variance + {"inside": eps, "squared": eps**2}.get(eps_at, 0.0)
     spread = inside if root == "no" else inside.sqrt()
     spread = spread + eps if eps_at == "outside" else spread
     normed = (x - mean if centre == "yes" else x) / spread
@@ -78,6 +78,12 @@ def _token_by_token(x, gamma, beta, eps):
             var="unbiased",
         ),
         wrong(
+            "the variance is the mean of x²",
+            "norm statistics",
+            "It is the mean of the squared distances from the mean: subtract the mean first.",
+            var="of x",
+        ),
+        wrong(
             "eps is missing",
             "norm statistics",
             "It stands below the root with the variance, and keeps a constant token from 0 / 0.",
@@ -88,6 +94,12 @@ def _token_by_token(x, gamma, beta, eps):
             "norm statistics",
             "It is added to the variance, before the root is taken.",
             eps_at="outside",
+        ),
+        wrong(
+            "eps is squared",
+            "norm statistics",
+            "eps itself is added to the variance.",
+            eps_at="squared",
         ),
         wrong(
             "the root of the variance is not taken",
@@ -607,6 +619,7 @@ class _Decoder(nn.Module):
     order = "self first"
     norms = "own"
     memory_norm = "no"
+    normed = "all"
     style = "pre"
 
     def __init__(self, self_attention, cross_attention, ffn, norms):
@@ -637,7 +650,11 @@ class _Decoder(nn.Module):
             }[self.source]
             return cross_attention(q, k, v, to_source)
 
-        layers = [lambda z: self_attention(z, z, z, to_itself), look, ffn]
+        def look_around(z):
+            seen = x if self.normed == "queries" else z  # x is the stream as it is by then
+            return self_attention(z, seen, seen, to_itself)
+
+        layers = [look_around, look, ffn]
         if self.order == "cross first":
             layers[0], layers[1] = layers[1], layers[0]
         elif self.order == "no cross":
@@ -802,6 +819,12 @@ def _wrong_residual(place, switch):
             "norm place",
             "The encoder has done it; here only the stream goes through the norm.",
             memory_norm="yes",
+        ),
+        wrong(
+            "only the queries of self-attention are normalised",
+            "norm place",
+            "Queries, keys and values of self-attention are all the normed stream.",
+            normed="queries",
         ),
         wrong(
             "the causal mask is not passed on",
