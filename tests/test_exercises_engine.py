@@ -363,6 +363,48 @@ def test_maps_stand_side_by_side_with_numbers_and_marks():
     assert "expected map" in str(result)
 
 
+def test_of_a_batch_the_entry_that_differs_is_drawn():
+    def second_sentence_wrong(scores, mask):
+        weights = right(scores, mask)
+        weights[1:] = 0.125
+        return weights
+
+    result = check(MASK, second_sentence_wrong)
+    assert result.status == "wrong"
+    expected, given = result._maps()
+    assert (given == 0.125).all()
+    assert not torch.equal(expected, given)
+
+
+def test_equal_parts_are_only_listed():
+    def shapes(B, Tq, Tk, d_model, h):
+        d = d_model // h
+        return {
+            "queries": (B, h, Tq, d),
+            "scores": (B, h, Tq, Tk),
+            "heads": (B, h, Tq, d),
+            "output": (B, Tq, d_model + 1),
+        }
+
+    text = str(check("multi_head_shapes", shapes))
+    assert "expected   output: [2, 3, 12]\n  given      output: [2, 3, 13]\n" in text
+    assert "equal      queries, scores, heads, type of the sizes\n" in text
+
+
+def test_facts_say_which_entry_of_several_differs():
+    def one_token_off(scores, log_probs, width):
+        flat = (scores[:, None] + log_probs).flatten().topk(width)
+        size = log_probs.shape[1]
+        return flat.values, flat.indices // size, flat.indices % size + 5
+
+    def too_few(*args):
+        return one_token_off(*args)[:1]
+
+    text = str(check("beam_step", one_token_off))
+    assert "The first difference is in entry 2 of what is returned, at [0]: expected" in text
+    assert "It has 1 entry, not 3." in str(check("beam_step", too_few))
+
+
 def test_maps_can_be_drawn_as_figures(monkeypatch):
     drawn = []
     monkeypatch.setattr(

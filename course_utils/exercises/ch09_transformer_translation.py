@@ -11,16 +11,22 @@ from course_utils.exercises.probes import draw
 NOTEBOOK = "09_transformer_translation"
 
 
-def _masks(source, target, pad, *, cross="source", **switches):
-    own = visible_keys((target != pad).sum(1), target.shape[1], **switches)
-    real = {"source": source != pad, "target": target != pad, "inverted": source == pad}
+def _masks(source, target, pad, *, cross="source", zero="nowhere", made_of="target", **switches):
+    target_pad = 0 if zero in ("both", "target") else pad
+    pad = 0 if zero in ("both", "source") else pad
+    keys = target != target_pad
+    if made_of != "target":  # an error, unless the two are equally long
+        _ = (source != pad)[:, None, None] & torch.ones(2 * target.shape[1:]).bool()
+        keys = source != pad if made_of == "source" else keys
+    own = visible_keys(keys.sum(1), target.shape[1], **switches)
+    real = {"source": source != pad, "target": target != target_pad, "inverted": source == pad}
     words = real.get(cross, source != pad)[:, None, None]  # (B, 1, 1, S)
     if cross == "none":
         words = torch.ones_like(words)
     if cross == "causal":
         words = words & torch.ones(target.shape[1], source.shape[1]).tril().bool()
     if cross == "queries":
-        words = (target != pad)[:, None, :, None].expand(-1, -1, -1, source.shape[1])
+        words = (target != target_pad)[:, None, :, None].expand(-1, -1, -1, source.shape[1])
     return words, own
 
 
@@ -41,7 +47,12 @@ def _masks(source, target, pad, *, cross="source", **switches):
             torch.tensor([[5, 6, 7, 0], [5, 0, 0, 0]]),
             0,
         ),
-        (torch.tensor([[4, 1, 1], [0, 5, 1]]), torch.tensor([[5, 0, 7, 1], [0, 6, 1, 1]]), 1),
+        (torch.tensor([[4, 1, 1], [0, 5, 1]]), torch.tensor([[5, 3, 7, 1], [4, 6, 1, 1]]), 1),
+        (
+            torch.tensor([[4, 6, 3, 0], [5, 0, 0, 0]]),
+            torch.tensor([[5, 0, 0, 0], [5, 6, 7, 0]]),
+            0,
+        ),
     ],
     mistakes=[
         *CAUSAL_MISTAKES,
@@ -69,6 +80,26 @@ def _masks(source, target, pad, *, cross="source", **switches):
             "mask meaning",
             "True = may look: at the real words.",
             cross="inverted",
+        ),
+        wrong(
+            "the id of padding is taken to be 0",
+            "mask missing",
+            "The vocabulary decides which id it is; here it is the argument pad.",
+            {"zero": "source"},
+            {"zero": "target"},
+            zero="both",
+        ),
+        wrong(
+            "the look at itself is hidden by the source's padding",
+            "mask axis",
+            "There the keys are the target's own tokens, so the target's padding counts.",
+            made_of="source",
+        ),
+        wrong(
+            "the triangle has the length of the source",
+            "mask axis",
+            "Queries and keys of the look at itself are the target's tokens: (T, T), not (S, S).",
+            made_of="target with S",
         ),
     ],
     hints=[
@@ -145,7 +176,7 @@ def _greedy(
     while len(tokens) - 1 < limit:
         if len(tokens) > 30:
             raise RuntimeError(_TOO_LONG)
-        logits = next_logits(tokens if prefix == "whole" else tokens[-1:])
+        logits = next_logits({"whole": tokens, "last": tokens[-1:], "bare": tokens[-1]}[prefix])
         token = int(logits.argmin() if pick == "worst" else logits.argmax())
         if token == eos and stop == "eos":
             if end == "kept":
@@ -230,7 +261,8 @@ def _greedy_as_tensor(next_logits, bos, eos, max_len):
         wrong(
             "the model sees only the last token",
             "prefix",
-            "Hand over the whole prefix, from <bos> on.",
+            "Hand over the whole prefix, a list from <bos> on.",
+            {"prefix": "bare"},
             prefix="last",
         ),
         wrong(
@@ -282,9 +314,12 @@ def _beam(
         "mean": (scores[:, None] + log_probs) / 2,
     }[add]
     size = log_probs.shape[1]
-    if pool == "each beam":
+    if pool.startswith("each beam"):
         best, tokens = total.max(dim=1) if largest else total.min(dim=1)
         parents = torch.arange(len(scores))
+        if pool == "each beam, sorted":
+            parents = best.argsort(descending=largest)
+            best, tokens = best[parents], tokens[parents]
         best, tokens, parents = best[:width], tokens[:width], parents[:width]
     elif pool == "best beam":
         parent = int(scores.argmax())
@@ -363,6 +398,7 @@ def _log_probs(seed, beams, vocabulary):
             "every beam keeps its own best",
             "search",
             "All continuations compete: a beam may go on twice, another not at all.",
+            {"pool": "each beam, sorted"},
             pool="each beam",
         ),
         wrong(

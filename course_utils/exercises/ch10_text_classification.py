@@ -390,7 +390,11 @@ def _share(log_probs, labels, *, pick="largest", count="share", over="all", axis
         predicted = predicted[: len(labels)]
     if pick == "probability":
         return log_probs.exp().gather(1, labels[:, None]).mean()
+    if pick in ("half", "log half"):
+        predicted = ((log_probs.exp() if pick == "half" else log_probs)[:, 1] > 0.5).long()
     right = predicted == labels
+    if pick == "label half":
+        right = log_probs.exp().gather(1, labels[:, None])[:, 0] > 0.5
     if over == "predicted":
         right = right[predicted == 1]
     if over == "labelled":
@@ -460,6 +464,19 @@ def _share(log_probs, labels, *, pick="largest", count="share", over="all", axis
             "This is the recall of class 1; accuracy is taken over all reviews.",
             over="labelled",
         ),
+        wrong(
+            "a probability is compared with 0.5",
+            "search",
+            "With more than two classes the most probable one may lie below 0.5: take the argmax.",
+            {"pick": "label half"},
+            pick="half",
+        ),
+        wrong(
+            "a log-probability is compared with 0.5",
+            "log probabilities",
+            "Log-probabilities are never above 0, so class 1 is never chosen: take the argmax.",
+            pick="log half",
+        ),
     ],
     hints=[
         "Which class of each row is the most probable one?",
@@ -495,6 +512,8 @@ def _importance(score, tokens, *, difference="right", without="one", skip="none"
     whole = score(tokens)
     result = []
     for i, token in enumerate(tokens):
+        if without == "first alike":
+            i = tokens.index(token)
         if without == "all alike":
             rest = [t for t in tokens if t != token]
         elif without == "all before":
@@ -571,6 +590,12 @@ def _importance_by_recursion(score, tokens):
             "importance",
             "Leave out one place at a time: two words can be alike.",
             without="all alike",
+        ),
+        wrong(
+            "the first of two equal words is left out for both",
+            "importance",
+            "list.remove and list.index find the first place with that word; leave out place i.",
+            without="first alike",
         ),
         wrong(
             "the words before it are left out, too",

@@ -131,6 +131,8 @@ def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0,
         "linear": warmup / step if step else math.inf,
         "none": 1.0,
         "own root": 1 / math.sqrt(step) if step else math.inf,
+        "since the peak": 1 / math.sqrt(max(0, step - warmup) + 1),
+        "since the peak, from 0": 1 / math.sqrt(max(1, step - warmup)),
     }[decay]
     share = min(up, down) if pick == "min" else max(up, down)
     return share * (peak if scale == "peak" else 1.0)
@@ -177,6 +179,14 @@ def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0,
             "learning rate",
             "1 / sqrt(step) is far below 1 at the end of the warm-up; use sqrt(warmup / step).",
             decay="own root",
+        ),
+        wrong(
+            "the decay counts steps from the peak",
+            "learning rate",
+            "The root is that of the step itself, sqrt(warmup / step); 1 / sqrt(step - warmup + 1) "
+            "falls much faster.",
+            {"decay": "since the peak, from 0"},
+            decay="since the peak",
         ),
         wrong(
             "nothing decays",
@@ -242,6 +252,7 @@ def _clip(gradients, limit, *, norm="joint", when="too large", how="scale", powe
     sizes = {
         "joint": [size(gradients)] * len(gradients),
         "each": [size([g]) for g in gradients],
+        "largest": [max(size([g]) for g in gradients)] * len(gradients),
         "sum": [sum(size([g]) for g in gradients)] * len(gradients),
     }[norm]
     factors = [limit / n for n in sizes]
@@ -287,6 +298,12 @@ def _clip_by_torch(gradients, limit):
             "gradient norm",
             "Squares add: the root of the sum of all squares.",
             norm="sum",
+        ),
+        wrong(
+            "the norm of the largest tensor is taken for all",
+            "gradient norm",
+            "All tensors count: the root of the sum of all squares.",
+            norm="largest",
         ),
         wrong(
             "short gradients are made longer",

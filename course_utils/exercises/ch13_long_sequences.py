@@ -13,13 +13,26 @@ NOTEBOOK = "13_long_sequences"
 
 
 def _window(num_tokens, radius, *, side="both", width="radius", bound=0, itself=True, ends="cut",
-            meaning="look", shape="near"):  # fmt: skip
+            meaning="look", shape="near", sign="lost", end="exact", start="cut"):  # fmt: skip
     at = torch.arange(num_tokens)
     behind = at[:, None] - at[None, :]
     if ends == "joined":
         behind = (behind + num_tokens // 2) % num_tokens - num_tokens // 2
     reach = (radius // 2 if width == "whole" else radius) + bound
     near = behind.abs() <= reach
+    if sign != "lost":
+        near = behind <= reach if sign == "kept" else -behind <= reach
+    if end == "one short":
+        near = near & (behind != -reach)
+    if end == "first short":
+        near = near & (behind != reach)
+    if end == "one long":
+        near = near | (behind == -reach - 1)
+    if end == "first long":
+        near = near | (behind == reach + 1)
+    if start == "negative":  # a slice that starts at -2 starts at the last column but one
+        first = torch.where(at < reach, at - reach + num_tokens, 0)
+        near = near & (at[None, :] >= first[:, None])
     if shape == "blocks":
         near = at[:, None] // max(1, reach) == at[None, :] // max(1, reach)
     if side == "past":
@@ -31,6 +44,37 @@ def _window(num_tokens, radius, *, side="both", width="radius", bound=0, itself=
     return ~near if meaning == "hide" else near
 
 
+_SLICE_MISTAKES = [
+    wrong(
+        "the distance keeps its sign",
+        "mask direction",
+        "i - j is negative for all keys on one side, so all of them are seen: take the absolute "
+        "value.",
+        {"sign": "turned"},
+        sign="kept",
+    ),
+    wrong(
+        "one end of the window is a key short",
+        "off by one",
+        "A slice stops before its end: the keys i - radius and i + radius are both visible.",
+        {"end": "first short"},
+        end="one short",
+    ),
+    wrong(
+        "one end of the window is a key too long",
+        "off by one",
+        "Both ends are `radius` away from the query, so the window has 2 * radius + 1 keys.",
+        {"end": "first long"},
+        end="one long",
+    ),
+    wrong(
+        "a slice starts below 0",
+        "off by one",
+        "For the first rows i - radius is negative and counts from the end: take max(0, i - "
+        "radius).",
+        start="negative",
+    ),
+]
 _WINDOW_MISTAKES = [
     wrong(
         "the window reaches back only",
@@ -74,6 +118,7 @@ _WINDOW_MISTAKES = [
         "Position 0 is not a neighbour of the last one: torch.roll wraps round.",
         ends="joined",
     ),
+    *_SLICE_MISTAKES,
     wrong(
         "the mask is inverted",
         "mask meaning",
@@ -133,10 +178,17 @@ def _sparse(num_tokens, radius, global_positions, *, globals="both", joined="or"
         chosen[: len(global_positions)] = True
     elif places == "shifted":
         chosen[[p - 1 for p in global_positions]] = True
+    elif places == "only one":
+        chosen[global_positions[0]] = True
+    elif places in ("near", "next"):
+        aside = radius if places == "near" else 1
+        for p in global_positions:
+            chosen[max(0, p - aside) : p + aside + 1] = True
     else:
         chosen[global_positions] = True
     rows, columns = chosen[:, None].expand_as(near), chosen[None, :].expand_as(near)
-    far = {"both": rows | columns, "rows": rows, "columns": columns, "crossing": rows & columns}
+    far = {"both": rows | columns, "rows": rows, "columns": columns, "crossing": rows & columns,
+           "themselves": rows & torch.eye(num_tokens).bool()}  # fmt: skip
     if not local:
         return far[globals]
     return near & far[globals] if joined == "and" else near | far[globals]
@@ -155,6 +207,7 @@ def _sparse(num_tokens, radius, global_positions, *, globals="both", joined="or"
     probes=[(5, 1, [2]), (9, 2, [0, 4]), (12, 3, [5, 11])],
     mistakes=[
         *_WINDOW_MISTAKES[:6],
+        *_SLICE_MISTAKES,
         wrong(
             "global tokens look at all, but are not looked at",
             "mask axis",
@@ -196,6 +249,26 @@ def _sparse(num_tokens, radius, global_positions, *, globals="both", joined="or"
             "off by one",
             "Position 0 is the first token.",
             places="shifted",
+        ),
+        wrong(
+            "global tokens meet only themselves",
+            "mask axis",
+            "mask[g, g] pairs its two lists up and sets single entries; whole rows are mask[g], "
+            "whole columns mask[:, g].",
+            globals="themselves",
+        ),
+        wrong(
+            "only the first global token is used",
+            "mask missing",
+            "All of `global_positions` are global.",
+            places="only one",
+        ),
+        wrong(
+            "the neighbours of a global token are global, too",
+            "locality",
+            "Only the listed tokens have full rows and columns.",
+            {"places": "next"},
+            places="near",
         ),
     ],
     hints=[
@@ -258,6 +331,7 @@ def _running(queries, keys, values, *, feature="elu + 1", on="both", sums="past"
     normaliser = {
         "past": (q * k.cumsum(0)).sum(-1, keepdim=True),
         "all": (q * k.sum(0)).sum(-1, keepdim=True),
+        "queries": (q * q.cumsum(0)).sum(-1, keepdim=True),
         "keys only": k.cumsum(0).sum(-1, keepdim=True),
         "count": torch.arange(1.0, len(q) + 1)[:, None],
     }
@@ -380,6 +454,12 @@ def _running_with_ones(q, k, v):
             total="count",
         ),
         wrong(
+            "the normaliser sums queries",
+            "role of q, k, v",
+            "z is the sum of φ(k_s), the keys; the present query only multiplies it.",
+            total="queries",
+        ),
+        wrong(
             "the queries are scaled",
             "scale",
             "There is no root of d in φ(q) · φ(k).",
@@ -414,12 +494,17 @@ def _segment(x, memory, weights, *, context="both", asks="segment", triangle="ri
     W_q, W_k, W_v = weights
     joined = {
         "both": torch.cat([memory, x]),
+        "raw memory": torch.cat([memory, x]),
         "segment": x,
         "memory last": torch.cat([x, memory]),
     }[context]
     asking = torch.cat([memory, x]) if asks == "all" else x
     q, k, v = asking @ W_q, joined @ W_k, joined @ W_v
+    if context == "raw memory":
+        k, v = torch.cat([memory, x @ W_k]), torch.cat([memory, x @ W_v])
     reach = k.shape[0] - q.shape[0] if triangle == "right" else 0
+    if triangle == "segment":
+        reach = x.shape[0]
     mask = torch.ones(q.shape[0], k.shape[0], dtype=torch.bool).tril(reach)
     if triangle == "none":
         mask = torch.ones_like(mask)
@@ -508,6 +593,18 @@ def _segment_without_grad(x, memory, weights):
             "mask direction",
             "Token 0 of the segment stands at position M: tril needs M as its second argument.",
             triangle="shifted",
+        ),
+        wrong(
+            "the triangle is moved by the length of the segment",
+            "mask direction",
+            "The segment starts behind the memory, so it is moved by M: tril(len(memory)).",
+            triangle="segment",
+        ),
+        wrong(
+            "the memory is not projected",
+            "projection",
+            "The memory holds inputs: its keys and values are made with W_k and W_v, too.",
+            context="raw memory",
         ),
         wrong(
             "the future is not hidden",

@@ -139,7 +139,9 @@ def table_of_any_width(max_len, d_model):
     return table
 
 
-def _filled(scores, mask, *, fill="lowest", empty="zero", hides="right", axis=-1, when="before"):
+def _filled(scores, mask, *, fill="lowest", empty="zero", hides="right", axis=-1, when="before",
+            dtype="kept"):  # fmt: skip
+    scores = scores if dtype == "kept" else scores.to(dtype)
     visible = mask if hides == "right" else ~mask
     number = {"lowest": torch.finfo(scores.dtype).min, "notes": -1e9, "zero": 0.0, "inf": -math.inf}
     if when == "after":
@@ -149,6 +151,13 @@ def _filled(scores, mask, *, fill="lowest", empty="zero", hides="right", axis=-1
     if empty == "zero":
         weights = weights.masked_fill(~visible.any(dim=axis, keepdim=True), 0.0)
     return weights
+
+
+def play_filled(answer, scores, mask):
+    """The weights, and in which dtype they came."""
+    weights = answer(scores, mask)
+    dtype = str(getattr(weights, "dtype", "none")).removeprefix("torch.")
+    return {"weights": weights, "dtype of the weights": dtype}
 
 
 def _fill_then_clear(s, m):
@@ -181,6 +190,7 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
     dtype stays, and an empty row gets weights of zero.
     """,
     reference=_filled,
+    play=play_filled,
     probes=[
         (torch.zeros(3, 4, dtype=torch.float16), _SEEN),
         (*draw(150, (3, 4)), _SEEN),
@@ -229,6 +239,13 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
             "mask timing",
             "Hidden keys have then taken their share, and the rest does not sum to 1.",
             when="after",
+        ),
+        wrong(
+            "the dtype changes",
+            "overflow",
+            "Weights have the dtype of the scores: after a softmax in float32 convert them back.",
+            {"dtype": torch.float64},
+            dtype=torch.float32,
         ),
     ],
     hints=[

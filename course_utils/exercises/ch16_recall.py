@@ -152,17 +152,26 @@ def attention_in_one_line(Q, K, V, mask):
 
 def _shapes(B, Tq, Tk, d_model, h, *, size="share", order="heads first", scores="Tq Tk",
             merged="d_model", length="Tq", maps="per head"):  # fmt: skip
-    d = {"share": d_model // h, "whole": d_model, "heads": h}[size]
+    d = {"share": d_model // h, "whole": d_model, "heads": h, "float": d_model / h}[size]
     queries = (B, h, Tq, d) if order == "heads first" else (B, Tq, h, d)
     rows = {"Tq Tk": (Tq, Tk), "Tk Tq": (Tk, Tq), "Tq Tq": (Tq, Tq), "d d": (d, d)}[scores]
-    joined = {"d_model": d_model, "one head": d, "h": h}[merged]
-    out = {"Tq": Tq, "Tk": Tk}[length]
+    joined = {"d_model": d_model, "one head": d, "h": h, "h times d": h * d}[merged]
+    out, rows_of_heads = {"Tq": (Tq, Tq), "Tk": (Tk, Tk), "heads": (Tq, Tk)}[length]
     return {
         "queries": queries,
         "scores": (B, h, *rows) if maps == "per head" else (B, *rows),
-        "heads": (B, h, out, d),
+        "heads": (B, h, rows_of_heads, d),
         "output": (B, out, joined),
     }
+
+
+def play_shapes(answer, B, Tq, Tk, d_model, h):
+    """The shapes, and of what type the sizes in them are: a shape has no 3.0 in it."""
+    shapes = answer(B, Tq, Tk, d_model, h)
+    if not isinstance(shapes, dict):
+        return shapes
+    sizes = [n for shape in shapes.values() if isinstance(shape, (list, tuple)) for n in shape]
+    return {**shapes, "type of the sizes": "/".join(sorted({type(n).__name__ for n in sizes}))}
 
 
 @exercise(
@@ -175,6 +184,7 @@ def _shapes(B, Tq, Tk, d_model, h, *, size="share", order="heads first", scores=
     multi-head attention. Which shapes come up on the way?
     """,
     reference=_shapes,
+    play=play_shapes,
     probes=[(2, 3, 5, 12, 4), (1, 7, 4, 30, 5), (6, 2, 9, 64, 8)],
     mistakes=[
         wrong(
@@ -232,6 +242,19 @@ def _shapes(B, Tq, Tk, d_model, h, *, size="share", order="heads first", scores=
             "Each head has scores of its own.",
             maps="one",
         ),
+        wrong(
+            "each head has a row for each key",
+            "role of q, k, v",
+            "A head averages values into one row for each query, so it gives Tq rows.",
+            length="heads",
+        ),
+        wrong(
+            "a size is no whole number",
+            "head layout",
+            "d_model / h is a float such as 3.0, and no tensor can have that size: use //.",
+            {"merged": "h times d"},
+            size="float",
+        ),
     ],
     hints=[
         "Which axis do the heads get, and what is left of d_model for each?",
@@ -240,9 +263,9 @@ def _shapes(B, Tq, Tk, d_model, h, *, size="share", order="heads first", scores=
     ],
     right_variants=[
         lambda B, Tq, Tk, d_model, h: {
-            "queries": [B, h, Tq, d_model / h],
+            "queries": [B, h, Tq, d_model // h],
             "scores": [B, h, Tq, Tk],
-            "heads": [B, h, Tq, d_model / h],
+            "heads": [B, h, Tq, d_model // h],
             "output": [B, Tq, d_model],
         },
         lambda B, Tq, Tk, d_model, h: {
@@ -275,16 +298,15 @@ def multi_head_shapes(B, Tq, Tk, d_model, h):
     }
 
 
-def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases=True, norms=True,
-           ffn=2, embeddings=1, stacks=2):  # fmt: skip
+def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases=True, norm=2,
+           ffn=2, embeddings=1, stacks=2, norms=3, output_bias=False):  # fmt: skip
     d = d_model
     attend = attention * d * d + (attention * d if biases else 0)
     forward = ffn * d * d_ff + (d_ff + d if biases else 0)
-    norm = 2 * d if norms else 0
-    encoder = attend + forward + 2 * norm
-    decoder = (2 if cross else 1) * attend + forward + (3 if cross else 2) * norm
+    encoder = attend + forward + 2 * norm * d
+    decoder = (2 if cross else 1) * attend + forward + (norms if cross else 2) * norm * d
     blocks = layers * (encoder + (decoder if stacks == 2 else 0))
-    return blocks + embeddings * vocabulary * d
+    return blocks + embeddings * vocabulary * d + (vocabulary if output_bias else 0)
 
 
 @exercise(
@@ -322,7 +344,25 @@ def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases
             "the norms are forgotten",
             "counting",
             "Each LayerNorm has a scale and a shift for every feature.",
-            norms=False,
+            norm=0,
+        ),
+        wrong(
+            "a norm is counted as d_model",
+            "counting",
+            "A LayerNorm has a scale and a shift: 2 · d_model.",
+            norm=1,
+        ),
+        wrong(
+            "a decoder block has two norms",
+            "counting",
+            "It has three sub-layers, and a norm stands after each.",
+            norms=2,
+        ),
+        wrong(
+            "the output has a bias",
+            "counting",
+            "The output is the shared embedding, a matrix without a bias.",
+            output_bias=True,
         ),
         wrong(
             "the feed-forward network has one matrix",

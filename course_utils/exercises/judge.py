@@ -9,6 +9,8 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from course_utils.exercises.facts import advice
 from course_utils.exercises.model import Exercise, Mistake
 from course_utils.exercises.runner import SECONDS, Session, outcome, run_answer
@@ -145,10 +147,16 @@ def _facts(exercise: Exercise, answer: Any, case: Case, found: Gap) -> list[str]
     facts = [found.fact]
     facts += [fact(play_again, case.args, case.expected, case.given) for fact in exercise.facts]
     if found.index and not found.fact:
-        where = ", ".join(str(step) for step in found.index)
+        part, index = "at", found.index
+        several = isinstance(case.expected, list) and isinstance(case.expected[index[0]], Tensor)
+        if several and index[1:]:
+            part, index = f"in entry {index[0]} of what is returned, at", index[1:]
+        where = ", ".join(str(step) for step in index)
         expected, given = (
             show(functools.reduce(operator.getitem, found.index, x))
             for x in (case.expected, case.given)
         )
-        facts.append(f"the first difference is at [{where}]: expected {expected}, given {given}")
+        facts.append(
+            f"the first difference is {part} [{where}]: expected {expected}, given {given}"
+        )
     return facts

@@ -1,13 +1,14 @@
 """Write a verdict as plain text and as HTML. No meaning is carried by colour alone."""
 
 from html import escape
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_utils.exercises.judge import Case, Verdict
 from course_utils.exercises.model import Exercise
-from course_utils.exercises.values import number, show
+from course_utils.exercises.values import gap, number, show
 
 _HEADS = {
     "right": ("✓", "right"),
@@ -19,6 +20,7 @@ _HEADS = {
     "not attempted": ("○", "not attempted yet"),
     "not checked": ("○", "nothing was checked"),
 }
+_MOST_ENTRIES = 8  # of a batch, in which a map that differs is looked for
 _BORDERS = {"✓": "#1b7f5c", "✗": "#b3541e", "○": "#767676"}
 
 
@@ -107,8 +109,10 @@ class Result:
             return [("given", show(case.given))]
         rows = [(self.exercise.argument(i), show(arg)) for i, arg in enumerate(case.args)]
         if self.status != "time":
-            rows.append(("expected", show(case.expected, case.index)))
-            rows.append(("given", show(case.given, case.index)))
+            expected, given, equal = _without_equal_parts(case.expected, case.given)
+            rows.append(("expected", show(expected, case.index)))
+            rows.append(("given", show(given, case.index)))
+            rows += [("equal", ", ".join(equal))] if equal else []
         return rows
 
     def _maps(self) -> list[Tensor] | None:
@@ -116,8 +120,13 @@ class Result:
         case: Case | None = self.verdict.case
         if case is None or self.exercise.map_of is None:
             return None
+        pairs = [self._maps_of_entry(case, b) for b in range(_MOST_ENTRIES)]
+        differ = (p for p in pairs if p is not None and gap(*p).size > 1)
+        return next(differ, pairs[0])  # of a batch, the first entry whose maps differ
+
+    def _maps_of_entry(self, case: Case, b: int) -> list[Tensor] | None:
         try:
-            right, given = (self.exercise.map_of(x) for x in (case.expected, case.given))
+            right, given = (self.exercise.map_of(_from(x, b)) for x in (case.expected, case.given))
             fits = right.shape == given.shape and right.dim() == 2 and not given.is_complex()
         except (AttributeError, IndexError, KeyError, TypeError):
             return None
@@ -152,6 +161,24 @@ class Result:
                 f"{len(self.exercise.hints)} hints."
             )
         return lines + ([self._note] if self._note else [])
+
+
+def _without_equal_parts(expected: Any, given: Any) -> tuple[Any, Any, list[str]]:
+    """What differs of two results with named parts, and the names of the parts that are equal."""
+    named = isinstance(expected, dict) and isinstance(given, dict)
+    if not named or expected.keys() != given.keys():
+        return expected, given, []
+    equal = [key for key in expected if gap(expected[key], given[key]).size <= 1]
+    if len(equal) == len(expected):
+        return expected, given, []
+    return *({k: x[k] for k in x if k not in equal} for x in (expected, given)), equal
+
+
+def _from(outcome: Any, b: int) -> Any:
+    """An outcome whose batches start at entry b, so that this is the one a map is taken of."""
+    if isinstance(outcome, Tensor):
+        return outcome[b:] if outcome.dim() > 2 else outcome
+    return [_from(item, b) for item in outcome] if isinstance(outcome, list) else outcome
 
 
 class Text(str):

@@ -159,9 +159,13 @@ def _list_gap(expected: list, given: Any) -> Gap:
     if not isinstance(given, list):
         return Gap(math.inf, f"it returned {_article(given)}, not {len(expected)} values")
     if len(given) != len(expected):
-        return Gap(math.inf, f"it has {len(given)} entries, not {len(expected)}")
+        return Gap(math.inf, f"it has {_entries(len(given))}, not {len(expected)}")
     gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
     return _first_that_differs(dict(enumerate(gaps)))
+
+
+def _entries(n: int) -> str:
+    return "1 entry" if n == 1 else f"{n} entries"
 
 
 def _dict_gap(expected: dict, given: Any) -> Gap:
