@@ -26,14 +26,19 @@ ENVIRONMENT = {
 }
 
 
-def run(folder, *options):
-    """`train` with the tiny settings, of which some may be given anew; returns its exit code."""
+def command(*options):
+    """`train` on one thread, as in ENVIRONMENT: sums in another order differ in the last bits."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as in ENVIRONMENT: sums in another order differ in the last bits
+    torch.set_num_threads(1)
     try:
-        return train.main([*TINY, *options, "--out", str(folder)])
+        return train.main(list(options))
     finally:
         torch.set_num_threads(threads)
+
+
+def run(folder, *options):
+    """`train` with the tiny settings, of which some may be given anew; returns its exit code."""
+    return command(*TINY, *options, "--out", str(folder))
 
 
 @functools.cache

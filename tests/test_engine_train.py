@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from engine_runs import ENVIRONMENT, ROOT, TINY, run, tensors, tiny_folder
+from engine_runs import ENVIRONMENT, ROOT, TINY, command, run, tensors, tiny_folder
 
 from course_utils.data.batches import Example
 from course_utils.data.corpora import load_corpus
@@ -88,7 +88,7 @@ def test_a_stopped_and_resumed_run_equals_an_unbroken_one(
         assert run(tmp_path / "a") == 128 + number
     assert f"stopped after update {updates}; to go on: " in capsys.readouterr().err
     assert json.loads(read_header(tmp_path / "a" / "last.safetensors")["step"]) == updates
-    assert train.main(["--out", str(tmp_path / "a"), "--resume"]) == 0  # settings need no repeating
+    assert command("--out", str(tmp_path / "a"), "--resume") == 0  # settings need no repeating
     assert f"going on at update {updates}" in capsys.readouterr().err
     assert_same_folders(tmp_path / "a", tiny_folder())
 
