@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from course_utils.transformer import Transformer, TransformerConfig
+from course_utils.translation import count_parameters
 
 VOCABULARY = 37_000  # shared by both languages (Vaswani et al. 2017, section 5.1)
 
@@ -17,11 +18,6 @@ BASE = TransformerConfig(
     num_encoder_layers=6, num_decoder_layers=6, norm_first=False, bias=True,
 )  # fmt: skip
 BIG = replace(BASE, d_model=1024, num_heads=16, d_ff=4096)
-
-
-def parameters(module: nn.Module) -> int:
-    """The number of trained numbers; a weight that is shared counts once."""
-    return sum(p.numel() for p in module.parameters())
 
 
 def on_meta(build) -> nn.Module:
@@ -37,7 +33,7 @@ def parts(config: TransformerConfig) -> dict[str, int]:
     """
     model = on_meta(lambda: Transformer(config))
     return {
-        "encoder": parameters(model.encoder) + parameters(model.encoder_norm),
-        "decoder": parameters(model.decoder) + parameters(model.decoder_norm),
-        "embedding": parameters(model.tgt_embedding),
+        "encoder": count_parameters(model.encoder) + count_parameters(model.encoder_norm),
+        "decoder": count_parameters(model.decoder) + count_parameters(model.decoder_norm),
+        "embedding": count_parameters(model.tgt_embedding),
     }

@@ -20,12 +20,12 @@ from course_utils.fine_tuning import (
     load_task_weights,
     merge_lora,
     task_weights,
-    trainable_parameters,
 )
 from course_utils.masks import causal_mask
 from course_utils.seeds import set_seed
 from course_utils.token_encoder import TokenEncoder
 from course_utils.training import fit
+from course_utils.translation import count_parameters
 
 METHODS = {  # name -> how, and how many numbers it trains with d_model 16 and 2 blocks
     "lora": (lambda e: add_lora(e, rank=3), 2 * 2 * 3 * (16 + 16)),
@@ -56,7 +56,7 @@ def train(model, steps=3):
 def test_only_the_new_weights_are_trained(base, add, count):
     before = copy.deepcopy(base).state_dict()
     encoder = add(freeze(base))
-    assert trainable_parameters(encoder) == count
+    assert count_parameters(encoder) == count
     model = SequenceClassifier(encoder, 2)
     start = task_weights(model)
     train(model)
@@ -128,8 +128,8 @@ def test_lora_is_a_matrix_of_low_rank(bias):
 
 def test_lora_has_the_sizes_of_the_notes():
     base = nn.Linear(512, 512, bias=False)
-    assert trainable_parameters(base) == 262_144
-    assert trainable_parameters(LoRALinear(base, rank=8)) == 8_192
+    assert count_parameters(base) == 262_144
+    assert count_parameters(LoRALinear(base, rank=8)) == 8_192
 
 
 def test_merging_leaves_a_plain_model(base):

@@ -18,8 +18,9 @@ from course_utils.diagrams.canvas import (
 )
 from course_utils.masks import causal_mask
 from course_utils.recall.parts.modules import modules_in_order
-from course_utils.sizes import BASE, BIG, on_meta, parameters, parts
+from course_utils.sizes import BASE, BIG, on_meta, parts
 from course_utils.transformer import DecoderBlock, EncoderBlock
+from course_utils.translation import count_parameters
 
 _LINE = 0.215  # inches from line to line
 _COLOURS = {"self-attention": QUERY, "masked self-attention": QUERY, "cross-attention": KEY,
@@ -149,7 +150,7 @@ def _sizes(sheet):
     for name, config in (("base", BASE), ("big", BIG)):
         depth = f"{config.num_encoder_layers} + {config.num_decoder_layers}"
         rows.append(row(name, config, depth, sum(parts(config).values())))
-    rows.append(row("deep", BIG, f"{layers}", layers * parameters(block)))
+    rows.append(row("deep", BIG, f"{layers}", layers * count_parameters(block)))
     _table(sheet, (0.22, 0.75, 1.33, 1.7, 2.3, 3.2), 3.4, rows)
     _lines(sheet, 0.22, 2.56, ["base, big: with one embedding of 37 000 words",
                               "deep: BERT-large's encoder, without embedding"], 7.8)  # fmt: skip

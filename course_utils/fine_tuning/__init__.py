@@ -9,7 +9,6 @@ from course_utils.fine_tuning.freezing import (
     freeze,
     load_task_weights,
     task_weights,
-    trainable_parameters,
 )
 from course_utils.fine_tuning.lora import LoRALinear, add_lora, merge_lora
 from course_utils.fine_tuning.prefix import PrefixAttention, add_prefix
@@ -27,5 +26,4 @@ __all__ = [
     "load_task_weights",
     "merge_lora",
     "task_weights",
-    "trainable_parameters",
 ]

@@ -1,4 +1,4 @@
-"""Which weights are trained: fix them, count the others, take them out and put others in."""
+"""Which weights are trained: fix them, take them out and put others in."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,6 @@ from course_utils.transformer import EncoderBlock
 def freeze(model: nn.Module) -> nn.Module:
     """Fix all weights that the model has now, in place; what is added later is trained."""
     return model.requires_grad_(False)
-
-
-def trainable_parameters(model: nn.Module) -> int:
-    """How many numbers training would change (notes 002-43)."""
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
 def task_weights(model: nn.Module) -> dict[str, Tensor]:

@@ -7,7 +7,7 @@ from torch import nn
 from course_utils.recall.chosen import Choice, Keyword, statement
 from course_utils.recall.computed import Expression, Inputs, Number, Shape
 from course_utils.recall.model import card
-from course_utils.sizes import on_meta, parameters
+from course_utils.sizes import on_meta
 from course_utils.transformer import (
     AddNorm,
     EncoderBlock,
@@ -15,6 +15,7 @@ from course_utils.transformer import (
     Transformer,
     TransformerConfig,
 )
+from course_utils.translation import count_parameters
 
 _X = Inputs("T d", tensors={"x": "T d"})
 _NORM = Inputs("T d eps", tensors={"x": "T d", "gamma": "d", "beta": "d"})
@@ -250,7 +251,7 @@ CARDS = [
         "ffn-parameters", "08_transformer_blocks", "counting", "002-89 002-84",
         "Parameters of the FFN, biases counted.",
         Expression("2 * d * d_ff + d_ff + d", Inputs("d d_ff"),
-                lambda d, d_ff: parameters(on_meta(lambda: PositionWiseFFN(d, d_ff))), {
+                lambda d, d_ff: count_parameters(on_meta(lambda: PositionWiseFFN(d, d_ff))), {
                     "2 * d * d_ff": "The biases are missing: d_ff and d.",
                     "d * d_ff + d_ff + d": "There are two matrices.",
                     "2 * d * d_ff + 2 * d": "The first map has d_ff biases.",
@@ -262,7 +263,7 @@ CARDS = [
         "encoder-block-parameters", "08_transformer_blocks", "counting", "002-84 002-81",
         "Parameters of one encoder block of the base model (512, 8 heads, 2048), all biases "
         "counted.",
-        Number(lambda: parameters(on_meta(lambda: EncoderBlock(512, 8, 2048, bias=True))),
+        Number(lambda: count_parameters(on_meta(lambda: EncoderBlock(512, 8, 2048, bias=True))),
                {4 * 512**2 + 2 * 512 * 2048: "Biases and the two LayerNorms are missing.",
                 4 * 512**2 + 4 * 512 + 2 * 512 * 2048 + 2048 + 512: "The LayerNorms are missing.",
                 4 * 512**2 + 4 * 512 + 2 * 512 * 2048 + 2048 + 512 + 2 * 512:

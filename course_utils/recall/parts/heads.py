@@ -6,7 +6,8 @@ from course_utils.attention import DotProductAttention, MultiHeadAttention
 from course_utils.recall.chosen import Choice, Keyword, statement
 from course_utils.recall.computed import Expression, Inputs, Number, Shape
 from course_utils.recall.model import card
-from course_utils.sizes import on_meta, parameters
+from course_utils.sizes import on_meta
+from course_utils.translation import count_parameters
 
 _SIZES = Inputs("B h T d_k", {"d_model": "h * d_k"})
 _MODEL = Inputs("h d_k", {"d_model": "h * d_k"})
@@ -38,7 +39,7 @@ def _first_head(Q, K, V, W_q, W_k, W_v, d_k, d_model, _h, **_):
 
 
 def _layer(h, d_k, d_model, bias=False):
-    return parameters(on_meta(lambda: MultiHeadAttention(d_model, h, bias=bias)))
+    return count_parameters(on_meta(lambda: MultiHeadAttention(d_model, h, bias=bias)))
 
 
 def _view_alone_is_wrong():

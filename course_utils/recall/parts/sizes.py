@@ -7,8 +7,9 @@ from torch import nn
 from course_utils.recall.chosen import Choice, Keyword, statement
 from course_utils.recall.computed import Expression, Inputs, Number
 from course_utils.recall.model import card
-from course_utils.sizes import BASE, BIG, on_meta, parameters, parts
+from course_utils.sizes import BASE, BIG, on_meta, parts
 from course_utils.transformer import EncoderBlock, TransformerConfig
+from course_utils.translation import count_parameters
 
 
 def _sizes(config: TransformerConfig):
@@ -20,7 +21,7 @@ def _millions(config):
 
 
 def _layer_norms(d):
-    return parameters(on_meta(lambda: nn.LayerNorm(d)))
+    return count_parameters(on_meta(lambda: nn.LayerNorm(d)))
 
 
 CARDS = [
@@ -69,7 +70,7 @@ CARDS = [
         "bert-large-layers", "12_training_in_practice", "counting", "002-84",
         "24 encoder layers of width 1024 (16 heads, d_ff 4096): how many million parameters? "
         "(5 % off is near enough.)",
-        Number(lambda: round(24 * parameters(on_meta(
+        Number(lambda: round(24 * count_parameters(on_meta(
                    lambda: EncoderBlock(1024, 16, 4096, bias=True))) / 1e6, 1),
                {214.2: "That is the paper's big model, 6 + 6 layers.",
                 75.6: "24 of them, not 6.", 743.1: "That is 24 + 24 layers with embeddings."},
