@@ -13,12 +13,14 @@ PYTHON ?= $(shell for name in "$(VENV)/bin/python" \
 RUN = "$(VENV)/bin/python"
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup lab test course notebooks figures clean
+.PHONY: help setup lab test test-long course notebooks figures clean
 
 help:
 	@echo 'make lab        set everything up and open JupyterLab on the first lesson'
 	@echo 'make test       run all tests, and compare what every notebook prints with what is stored'
-	@echo 'make course     run every notebook in order; show the time and peak memory of each'
+	@echo 'make test-long  search the numerics of attention with 2000 random examples a property'
+	@echo 'make course     run every notebook in order; show the time and peak memory of each;'
+	@echo '                then build the course as a static site in _site/'
 	@echo 'make notebooks  run every notebook and store its new outputs'
 	@echo 'make figures    draw everything in figures/ again'
 	@echo 'make setup      only make the environment (the commands above do so themselves)'
@@ -36,8 +38,12 @@ test: setup
 	@$(RUN) -m ruff check .
 	@$(RUN) -m pytest
 
+test-long: setup
+	@$(RUN) -m pytest tests/test_numerics_long.py --hypothesis-profile=long
+
 course: setup
-	@$(RUN) -m course_utils course
+	@$(RUN) -m course_utils course --costs build/costs.json
+	@$(RUN) -m course_utils site --costs build/costs.json
 
 notebooks: setup
 	@$(RUN) -m course_utils course --write

@@ -32,6 +32,7 @@ COMMANDS = {
     "doctor": (of_module("doctor"), "check the environment and say how to mend it"),
     "lab": (of_module("lab"), "open JupyterLab on the first lesson"),
     "course": (of_module("course"), "run every notebook; show its time and peak memory"),
+    "site": (of_module("site"), "build the course as a static site"),
     "figures": (of_module("diagrams"), "draw everything in figures/ again"),
     "train": (of_module("engine.train"), "train a translation model on a corpus"),
     "translate": (of_module("engine.translate"), "translate lines with a trained model"),

@@ -1,12 +1,13 @@
 """Runs the notebooks from top to bottom without a browser and shows what each one costs."""
 
 import argparse
+import json
 import os
 import re
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import nbformat
@@ -144,14 +145,20 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("notebooks", nargs="*", type=Path, help="the default is all, in order")
     parser.add_argument("--write", action="store_true", help="store the new outputs in the files")
+    parser.add_argument("--costs", type=Path, help="store time and memory in this JSON file too")
     args = parser.parse_args(argv)
     for path in args.notebooks:
         if not path.is_file():
             parser.error(f"there is no notebook {path}")
+    paths = args.notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
     try:
-        run_course(args.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")), args.write)
+        costs = run_course(paths, args.write)
     except BrokenCell as error:
         text = str(error)
         print(text if sys.stderr.isatty() else re.sub(COLOURS, "", text), file=sys.stderr)
         return 1
+    if args.costs:
+        by_name = {path.name: asdict(cost) for path, cost in zip(paths, costs)}
+        args.costs.parent.mkdir(parents=True, exist_ok=True)
+        args.costs.write_text(json.dumps(by_name, indent=1) + "\n", encoding="utf-8")
     return 0

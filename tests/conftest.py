@@ -5,9 +5,11 @@ import tempfile
 
 import hypothesis
 import matplotlib
+from local_web import web  # noqa: F401 (a fixture)
 
 matplotlib.use("Agg")
 hypothesis.settings.register_profile("course", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile("course")
 
 

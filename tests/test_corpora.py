@@ -1,23 +1,18 @@
 """Corpora by name or path, files with faults, downloads, and splits."""
 
-import gc
-import http.server
-import io
 import os
 import random
 import subprocess
 import sys
-import threading
-import warnings
 import zipfile
 from dataclasses import replace
-from hashlib import sha256
 
 import d2l.torch as d2l
 import pooch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from local_web import LINES, archive
 
 from course_utils.data import corpora
 from course_utils.data.batches import build_vocabs
@@ -191,16 +186,17 @@ def test_files_are_read_alike_whatever_the_platforms_encoding(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_bytes("Summer.\tL'été, ça va\u202f?\n".encode())
     code = (
-        "import sys; from course_utils.data.corpora import load_corpus;"
+        "import sys, warnings;"
+        "warnings.filterwarnings('error', category=EncodingWarning, module='course_utils');"
+        "from course_utils.data.corpora import load_corpus;"
         "print(ascii(load_corpus(sys.argv[1]).pairs), ascii(load_corpus('everyday').pairs[-1]))"
     )
     outputs = []
     for settings_ in ({"PYTHONUTF8": "0", "LC_ALL": "C"}, {"PYTHONUTF8": "1"}):
-        options = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning:course_utils"]
         environment = {**os.environ, **settings_, "PYTHONPATH": os.pathsep.join(sys.path)}
         outputs.append(
             subprocess.run(
-                [sys.executable, *options, "-c", code, str(path)],
+                [sys.executable, "-X", "warn_default_encoding", "-c", code, str(path)],
                 env=environment,
                 capture_output=True,
                 text=True,
@@ -237,16 +233,7 @@ def test_small_world_pairs_carry_links_that_fit_their_tokens():
 # ---------------------------------------------------------------- COURSE_DATA_DIR
 
 
-LINES = b"Go.\tVa !\nI lost.\tJ'ai perdu.\n"
 ABOUT = ("_about.txt", b"About these pairs\tand their licence\n")
-
-
-def archive(*members):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in members:
-            file.writestr(name, content)
-    return buffer.getvalue()
 
 
 @pytest.fixture
@@ -330,44 +317,6 @@ def test_unknown_downloads_list_the_known_ones():
 
 
 # ---------------------------------------------------------------- downloads
-
-
-@pytest.fixture
-def web(tmp_path, monkeypatch):
-    """A server on this machine in place of the web, and an empty cache."""
-    served, asked = {}, []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked.append(self.path)
-            content = served.get(self.path)
-            self.send_response(200 if content is not None else 404)
-            self.end_headers()
-            self.wfile.write(content or b"<html>not here</html>")
-
-        def log_message(self, *args):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    cache = tmp_path / "cache"
-    monkeypatch.delenv("COURSE_DATA_DIR", raising=False)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(pooch, "os_cache", lambda project: cache)
-    content = archive(("fra.txt", LINES))
-    remote = replace(
-        corpora.REMOTE["fra-eng"],
-        url=f"http://127.0.0.1:{server.server_port}/fra-eng.zip",
-        known_hash="sha256:" + sha256(content).hexdigest(),
-    )
-    monkeypatch.setitem(corpora.REMOTE, "fra-eng", remote)
-    served["/fra-eng.zip"] = content
-    yield served, asked, cache
-    server.shutdown()
-    server.server_close()
-    with warnings.catch_warnings():  # pooch leaves the socket of a failed download to the collector
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def test_a_corpus_is_downloaded_once_and_then_read_without_a_network(web):

@@ -20,6 +20,7 @@ from course_utils.data.text import normalise
 
 SHIPPED = ("small-world", "everyday")
 _EVERYDAY = Path(__file__).with_name("everyday.tsv")
+_PATIENCE = 30  # seconds without a byte after which a download has failed
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")  # not splitlines: U+2028 is no line end
 
@@ -157,7 +158,7 @@ def corpus_file(name: str) -> Path:
             known_hash=remote.known_hash,
             fname=remote.file,
             path=pooch.os_cache("attention-course"),
-            progressbar=True,
+            downloader=pooch.HTTPDownloader(progressbar=True, timeout=_PATIENCE),
         )
     except Exception as error:
         raise CorpusError(
@@ -181,10 +182,10 @@ def _read_member(path: Path, member: str) -> bytes:
             if not found:
                 raise CorpusError(f"{path} holds no {member}: delete the file and load it again")
             return archive.read(found[0])
-    except (zipfile.BadZipFile, zlib.error, EOFError):
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):  # the last: encrypted
         raise CorpusError(
-            f"{path} is not a sound zip archive (cut off, damaged, or a web page instead of the "
-            "file): delete it and load it again"
+            f"{path} is not a sound zip archive (cut off, damaged, encrypted, or a web page "
+            "instead of the file): delete it and load it again"
         ) from None
 
 
