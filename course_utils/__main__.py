@@ -37,6 +37,7 @@ COMMANDS = {
     "train": (of_module("engine.train"), "train a translation model on a corpus"),
     "translate": (of_module("engine.translate"), "translate lines with a trained model"),
     "evaluate": (of_module("engine.evaluate"), "BLEU and chrF of a trained model on a file"),
+    "bench": (of_module("bench"), "time the model against others of its size"),
     "heatmap": (of_module("engine.heatmap"), "draw the cross-attention map of a sentence"),
     "progress": (show_progress, "show which exercises are solved"),
 }

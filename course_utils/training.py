@@ -29,7 +29,8 @@ def masked_cross_entropy(
     real = targets.ne(pad)  # (B, T)
     if not real.any():
         raise ValueError("every target is padding, so there is nothing to predict")
-    logits = logits.masked_fill(~real.unsqueeze(-1), 0.0)  # the gradient of NaN would be NaN
+    if not real.all():  # the gradient of a NaN at padding would be NaN
+        logits = logits.masked_fill(~real.unsqueeze(-1), 0.0)
     return F.cross_entropy(
         logits.flatten(0, 1), targets.flatten(), ignore_index=pad, label_smoothing=label_smoothing
     )

@@ -26,8 +26,9 @@ class TransformerConfig:
     d_ff: int = 512  # hidden size of the feed-forward network, usually 4 * d_model
     num_encoder_layers: int = 2
     num_decoder_layers: int = 2
-    dropout: float = 0.1  # of sub-layer outputs, hidden units, embeddings and attention weights
-    cross_dropout: float | None = None  # of cross-attention weights; None: the same as dropout
+    dropout: float = 0.1  # of embeddings and sub-layer outputs
+    inner_dropout: float | None = None  # of attention weights and hidden units; None: as dropout
+    cross_dropout: float | None = None  # of cross-attention weights; None: as inner_dropout
     max_len: int = 256  # longest sentence, source or target
     norm_first: bool = True  # pre-norm; False is the paper's post-norm, as in the notes' code
     positions: str = "sinusoidal"  # or "learned"
@@ -109,11 +110,13 @@ class EncoderBlock(nn.Module):
         dropout: float = 0.0,
         norm_first: bool = False,
         bias: bool = False,
+        inner_dropout: float | None = None,
     ):
         super().__init__()
-        self.attention = MultiHeadAttention(d_model, num_heads, dropout, bias)
+        inner_dropout = dropout if inner_dropout is None else inner_dropout
+        self.attention = MultiHeadAttention(d_model, num_heads, inner_dropout, bias)
         self.addnorm1 = AddNorm(d_model, dropout, norm_first)
-        self.ffn = PositionWiseFFN(d_model, d_ff, dropout)
+        self.ffn = PositionWiseFFN(d_model, d_ff, inner_dropout)
         self.addnorm2 = AddNorm(d_model, dropout, norm_first)
 
     def forward(
@@ -181,15 +184,17 @@ class DecoderBlock(nn.Module):
         dropout: float = 0.0,
         norm_first: bool = False,
         bias: bool = False,
+        inner_dropout: float | None = None,
         cross_dropout: float | None = None,
     ):
         super().__init__()
-        cross_dropout = dropout if cross_dropout is None else cross_dropout
-        self.self_attention = MultiHeadAttention(d_model, num_heads, dropout, bias)
+        inner_dropout = dropout if inner_dropout is None else inner_dropout
+        cross_dropout = inner_dropout if cross_dropout is None else cross_dropout
+        self.self_attention = MultiHeadAttention(d_model, num_heads, inner_dropout, bias)
         self.addnorm1 = AddNorm(d_model, dropout, norm_first)
         self.cross_attention = MultiHeadAttention(d_model, num_heads, cross_dropout, bias)
         self.addnorm2 = AddNorm(d_model, dropout, norm_first)
-        self.ffn = PositionWiseFFN(d_model, d_ff, dropout)
+        self.ffn = PositionWiseFFN(d_model, d_ff, inner_dropout)
         self.addnorm3 = AddNorm(d_model, dropout, norm_first)
 
     def project_source(
@@ -289,7 +294,9 @@ class Transformer(nn.Module):
         self.tgt_embedding = nn.Embedding(c.tgt_vocab_size, c.d_model)
         self.src_positions = encode_positions(c.d_model, c.dropout, c.max_len)
         self.tgt_positions = encode_positions(c.d_model, c.dropout, c.max_len)
-        block = (c.d_model, c.num_heads, c.d_ff, c.dropout, c.norm_first, c.bias)
+        block = (
+            c.d_model, c.num_heads, c.d_ff, c.dropout, c.norm_first, c.bias, c.inner_dropout
+        )  # fmt: skip
         self.encoder = nn.ModuleList(EncoderBlock(*block) for _ in range(c.num_encoder_layers))
         self.decoder = nn.ModuleList(
             DecoderBlock(*block, c.cross_dropout) for _ in range(c.num_decoder_layers)
@@ -324,12 +331,23 @@ class Transformer(nn.Module):
             target=[None] * len(self.decoder),
         )
 
-    def decode(self, tgt: Tensor, state: DecoderState, *, return_weights: bool = False):
+    def decode(
+        self,
+        tgt: Tensor,
+        state: DecoderState,
+        *,
+        keep: Tensor | None = None,
+        return_weights: bool = False,
+    ):
         """Read (B, T) target tokens that follow those already in the state.
 
+        Args:
+            keep: (B, T) boolean, the positions whose logits are wanted; by default all.
+
         Returns:
-            logits (B, T, vocabulary) of the token after each, and the longer state; with
-            `return_weights` also two lists of (B, h, T, T_so_far) and (B, h, T, Ts).
+            logits (B, T, vocabulary) of the token after each, or (kept, vocabulary), and the
+            longer state; with `return_weights` also two lists of (B, h, T, T_so_far) and
+            (B, h, T, Ts).
         """
         check_tokens(tgt, self.config.tgt_vocab_size, len(state.source_mask))
         x = self._embed(tgt, self.tgt_embedding, self.tgt_positions, state.length)
@@ -344,13 +362,20 @@ class Transformer(nn.Module):
             if return_weights:
                 self_maps.append(weights[0])
                 cross_maps.append(weights[1])
+        x = x if keep is None else x[keep]
         logits = self.output(self.decoder_norm(x))
         state = replace(state, target=cache, length=so_far)
         return (logits, state, self_maps, cross_maps) if return_weights else (logits, state)
 
-    def forward(self, src: Tensor, src_lens: Tensor, tgt: Tensor) -> Tensor:
-        """Logits (B, Tt, vocabulary) of the token after each target token (teacher forcing)."""
-        return self.decode(tgt, self.start(src, src_lens))[0]
+    def forward(
+        self, src: Tensor, src_lens: Tensor, tgt: Tensor, keep: Tensor | None = None
+    ) -> Tensor:
+        """Logits (B, Tt, vocabulary) of the token after each target token (teacher forcing).
+
+        With `keep` (B, Tt) those of some positions only, (kept, vocabulary): the output layer is
+        the widest, and at padding its work is for nothing.
+        """
+        return self.decode(tgt, self.start(src, src_lens), keep=keep)[0]
 
     def attention_maps(self, src: Tensor, src_lens: Tensor, tgt: Tensor) -> dict[str, Tensor]:
         """Weights of all three families, each (layers, B, h, Tq, Tk).

@@ -119,7 +119,7 @@ def load_corpus(name_or_path: str | os.PathLike, size: int | None = None) -> Cor
     if name == "everyday":
         return _truncate(_parse(name, _EVERYDAY.read_bytes()), size)
     if name == "fra-eng":
-        return _truncate(_parse(name, _read_member(corpus_file(name), REMOTE[name].member)), size)
+        return _truncate(_parse(name, corpus_bytes(name)), size)
     if name in REMOTE:
         raise CorpusError(f"{name!r} holds running text, not pairs: read corpus_file({name!r})")
     path = Path(name)
@@ -127,6 +127,8 @@ def load_corpus(name_or_path: str | os.PathLike, size: int | None = None) -> Cor
         known = ", ".join((*SHIPPED, "fra-eng"))
         raise CorpusError(f"unknown corpus {name!r}: use one of {known}, or a .tsv file's path")
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise OSError("it is a pipe or a device, not a file that can be read again")
         data = path.read_bytes()
     except OSError as error:
         raise CorpusError(f"cannot read the corpus {name!r}: {error.strerror or error}") from None
@@ -168,6 +170,17 @@ def corpus_file(name: str) -> Path:
             "COURSE_DATA_DIR to it"
         ) from error
     return Path(path)
+
+
+def corpus_bytes(name: str) -> bytes:
+    """What a real corpus holds, out of its archive where it comes in one.
+
+    Raises:
+        CorpusError: as `corpus_file`, or the archive is damaged.
+    """
+    path = corpus_file(name)
+    member = REMOTE[name].member
+    return _read_member(path, member) if member else path.read_bytes()
 
 
 def _read_member(path: Path, member: str) -> bytes:

@@ -1,0 +1,57 @@
+"""python -m course_utils bench: the course's model against others of the same size."""
+
+import json
+import warnings
+from pathlib import Path
+
+import torch
+
+from course_utils.bench import attention, decoding, pipeline, report, training
+from course_utils.bench.peers import PEERS, available
+from course_utils.engine.command import number, parser, refusing
+from course_utils.engine.files import write_atomic
+from course_utils.engine.processes import best_device
+
+PARTS = ("training", "decoding", "attention", "pipeline")
+
+
+@refusing("bench", "measure fewer parts at once: --only attention, then the others")
+def main(argv: list[str]) -> None:
+    """Measure, print a table, and with --json keep the numbers."""
+    own = parser(
+        "bench",
+        "Time the course's model against d2l, torch.nn.Transformer and Hugging Face's Marian, all "
+        "of one size, taking turns in one process. Only the ratios mean something on another "
+        "machine. Marian needs the extra: pip install 'course-utils[bench]'.",
+    )
+    own.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure these parts")
+    own.add_argument("--rounds", type=number(int, 1, 1000), default=5, metavar="N",
+                     help="turns of each (default 5)")  # fmt: skip
+    own.add_argument("--threads", type=number(int, 1, 1024), metavar="N", help="threads of torch")
+    own.add_argument("--json", type=Path, metavar="FILE", help="write what was measured here, too")
+    args = own.parse_args(argv)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")  # nn.Transformer's own
+    device = best_device()
+    print(report.machine(device), flush=True)
+    results: dict[str, dict] = {}
+    for part in args.only:
+        found = measure(part, args.rounds, device)
+        print(f"\n{report.table(found)}", flush=True)
+        results |= found
+    if args.json:
+        write_atomic(args.json, (json.dumps(report.as_json(results, device), indent=1)).encode())
+
+
+def measure(part: str, rounds: int, device: torch.device) -> dict[str, dict]:
+    """The timings of one part, by title and name."""
+    if part == "attention":
+        return attention.timings(rounds, device)
+    if part == "pipeline":
+        return pipeline.timings(rounds)
+    models, missing = available(PEERS, device)
+    for name in missing:
+        print(f"{name} is left out: its package is not installed")
+    timings = {"training": training.timings, "decoding": decoding.timings}[part]
+    return timings(models, rounds, device)
