@@ -18,7 +18,8 @@ export PYTHONPATH := $(CURDIR)
 help:
 	@echo 'make lab        set everything up and open JupyterLab on the first lesson'
 	@echo 'make test       run all tests, and compare what every notebook prints with what is stored'
-	@echo 'make test-long  search the numerics of attention with 2000 random examples a property'
+	@echo 'make test-long  search the numerics of attention with 2000 random examples a property,'
+	@echo '                and kill a training 30 times'
 	@echo 'make course     run every notebook in order; show the time and peak memory of each;'
 	@echo '                then build the course as a static site in _site/'
 	@echo 'make notebooks  run every notebook and store its new outputs'
@@ -39,7 +40,8 @@ test: setup
 	@$(RUN) -m pytest
 
 test-long: setup
-	@$(RUN) -m pytest tests/test_numerics_long.py --hypothesis-profile=long
+	@$(RUN) -m pytest tests/test_numerics_long.py tests/test_engine_disasters.py \
+	--hypothesis-profile=long
 
 course: setup
 	@$(RUN) -m course_utils course --costs build/costs.json

@@ -93,7 +93,9 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
         ValueError: k is not in 1..V.
     """
     if not 1 <= k <= logits.shape[-1]:
-        raise ValueError(f"top_k must lie in 1..{logits.shape[-1]}, the vocabulary, got {k}")
+        raise ValueError(
+            f"top_k must lie in 1..{logits.shape[-1]}, the vocabulary (None keeps all), got {k}"
+        )
     smallest = logits.topk(k, dim=-1).values[..., -1:]  # (..., 1)
     return logits.masked_fill(logits < smallest, -math.inf)
 
@@ -127,22 +129,25 @@ def sample(
 
     Args:
         temperature: logits are divided by it; below 1 the probable tokens gain, above 1 the rare
-            ones. 0 takes the most probable token.
+            ones. 0, the limit, takes the most probable token.
         top_k, top_p: keep only some tokens, after the temperature; with both, k first.
         generator: makes the draw repeatable.
 
     Raises:
-        ValueError: a temperature below 0, or a `top_k` or `top_p` out of range.
+        ValueError: a temperature below 0 or infinite, or a `top_k` or `top_p` out of range.
     """
-    if not temperature >= 0:
-        raise ValueError(f"temperature must be 0 or more, got {temperature}")
-    if temperature == 0:
-        return logits.argmax(dim=-1)
-    logits = logits / temperature
+    if not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature must be 0 or more, and finite, got {temperature}")
+    if temperature > 0:
+        smallest = torch.finfo(logits.dtype).tiny  # what is smaller might become 0
+        logits = logits - logits.amax(dim=-1, keepdim=True)  # then no quotient is +inf
+        logits = logits / max(temperature, smallest)
     if top_k is not None:
         logits = keep_top_k(logits, top_k)
     if top_p is not None:
         logits = keep_top_p(logits, top_p)
+    if temperature == 0:
+        return logits.argmax(dim=-1)
     return torch.multinomial(logits.softmax(dim=-1), 1, generator=generator).squeeze(-1)
 
 

@@ -1,7 +1,11 @@
-"""Start a training again and again, and kill it each time: python engine_killer.py DIR OPTIONS...
+"""Start a training again and again, and kill it each time.
 
-The modules are imported once; every run is a fork of this process. Prints, after each kill,
-up to which update the checkpoint reaches. Ends early if a run is faster than its killer.
+python engine_killer.py DIR KILLS OPTIONS...
+
+The modules are imported once; every run is a fork of this process. Every other run dies at a
+random moment, and those between them inside a write: before one of the calls that bring a file to
+the disk. Prints, after each kill, up to which update the checkpoint reaches. Ends early if a run is
+faster than its killer.
 """
 
 import os
@@ -18,7 +22,7 @@ from course_utils.engine.checkpoint import read_fields
 from course_utils.engine.command import Refused
 from course_utils.engine.folder import load_translator
 
-KILLS = 4
+WRITES = 24  # calls among which one is fatal; a write has three, and a validation two writes
 
 
 def look(folder):
@@ -32,17 +36,42 @@ def look(folder):
     return fields["step"] if fields else None
 
 
+def die_inside_a_write(calls):
+    """Let this process be killed instead of making its so manieth call of fsync or replace."""
+    left = [calls]
+
+    def counted(call):
+        def fatal(*args):
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*args)
+
+        return fatal
+
+    os.fsync, os.replace = counted(os.fsync), counted(os.replace)
+
+
+def start(folder, options, calls):
+    """Train in a fork of this process; `calls` as above, or None."""
+    child = os.fork()
+    if child == 0:
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        if calls:
+            die_inside_a_write(calls)
+        os._exit(train.main([*options, "--out", str(folder), "--resume"]))
+    return child
+
+
 def main():
-    folder, options = Path(sys.argv[1]), sys.argv[2:]
+    folder, kills, options = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     rng = random.Random(0)
     torch.optim.AdamW([torch.zeros(1, requires_grad=True)])  # imports half of torch
-    for _ in range(KILLS):
-        child = os.fork()
-        if child == 0:
-            sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-            os._exit(train.main([*options, "--out", str(folder), "--resume"]))
-        time.sleep(rng.uniform(0.3, 1.3))
-        os.kill(child, signal.SIGKILL)
+    for kill in range(kills):
+        child = start(folder, options, rng.randint(1, WRITES) if kill % 2 else None)
+        if kill % 2 == 0:
+            time.sleep(rng.uniform(0.1, 1.2))
+            os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         # looked at in a fork, so that torch starts no thread in the process that is forked
         if (reader := os.fork()) == 0:
@@ -51,7 +80,8 @@ def main():
         if os.waitpid(reader, 0)[1] != 0:
             sys.exit("a killed run has left what cannot be loaded")
         if not os.WIFSIGNALED(status):
-            break
+            sys.exit(status)  # 0 when it has reached its end
+    sys.exit(0)
 
 
 if __name__ == "__main__":

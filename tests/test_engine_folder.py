@@ -130,7 +130,7 @@ def test_weights_that_are_no_numbers_are_refused(folder):
 def test_weights_of_another_type_are_refused(folder):
     saved = tensors(folder, "model.safetensors")
     save_file({name: w.half() for name, w in saved.items()}, folder / "model.safetensors")
-    refused(folder, "is of type torch.float16, wanted is torch.float32")
+    refused(folder, "is of type F16, wanted is F32")
 
 
 def test_a_vocabulary_of_another_kind_is_refused(folder):

@@ -61,6 +61,27 @@ def test_without_the_token_nothing_is_served(server):
         get(f"{server}/api/contents/", token=None)
 
 
+def test_other_machines_cannot_reach_it(server):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing; tells which address would be used
+        except OSError:
+            pytest.skip("this machine has no address but its own")
+        own = probe.getsockname()[0]
+    if own.startswith("127."):
+        pytest.skip("this machine has no address but its own")
+    with pytest.raises(OSError, match="refused|timed out"):
+        socket.create_connection((own, int(server.rsplit(":", 1)[1])), timeout=5)
+
+
+def test_nothing_turns_the_token_off():
+    command = " ".join(lab_command([]))
+    assert "token" not in command
+    assert "password" not in command
+    assert "--ip" not in command
+    assert "ServerApp.ip" not in command
+
+
 def test_it_opens_on_the_first_lesson(server):
     assert get(f"{server}/")[1] == f"{server}/lab/tree/{FIRST_LESSON}"
 

@@ -169,13 +169,31 @@ def test_temperature_zero_is_the_best_token():
     torch.testing.assert_close(sample(logits, temperature=1e-4), logits.argmax(-1))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("temperature", [1e-4, 1e-30, 1e-39, 5e-324])
+def test_a_tiny_temperature_is_the_limit_and_no_overflow(dtype, temperature):
+    logits = torch.tensor([[-300.0, 200.0, 100.0, -math.inf], [-5.0, -4.0, -3.0, -9.0]]).to(dtype)
+    assert sample(logits, temperature=temperature).tolist() == [1, 2]
+    assert sample(logits, temperature=temperature, top_k=3, top_p=0.9).tolist() == [1, 2]
+    ties = torch.tensor([[2.0, 2.0, 1.0]]).to(dtype).expand(200, 3)
+    drawn = sample(ties, temperature=temperature, generator=torch.Generator().manual_seed(0))
+    assert set(drawn.tolist()) == {0, 1}  # the limit keeps ties
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_top_k_of_zero_is_refused_and_the_way_to_keep_all_is_said(temperature):
+    with pytest.raises(ValueError, match=r"top_k must lie in 1\.\.3, .*\(None keeps all\), got 0"):
+        sample(torch.zeros(1, 3), temperature=temperature, top_k=0)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperature": -1.0}, "temperature must be 0 or more, got -1.0"),
-        ({"temperature": math.nan}, "temperature must be 0 or more, got nan"),
-        ({"top_k": 0}, r"top_k must lie in 1..7, the vocabulary, got 0"),
-        ({"top_k": 8}, r"top_k must lie in 1..7, the vocabulary, got 8"),
+        ({"temperature": -1.0}, "temperature must be 0 or more, and finite, got -1.0"),
+        ({"temperature": math.nan}, "temperature must be 0 or more, and finite, got nan"),
+        ({"temperature": math.inf}, "temperature must be 0 or more, and finite, got inf"),
+        ({"top_k": 0}, r"top_k must lie in 1..7, the vocabulary \(None keeps all\), got 0"),
+        ({"top_k": 8}, r"top_k must lie in 1..7, the vocabulary \(None keeps all\), got 8"),
         ({"top_p": 0.0}, "top_p must be above 0 and at most 1, got 0.0"),
         ({"top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5"),
     ],

@@ -82,6 +82,12 @@ def test_long_sentences_keep_all_labels_and_none_overlap(n_queries, n_keys):
         assert min(t.get_fontsize() for t in axis.get_ticklabels()) >= 6
 
 
+def test_chinese_words_are_turned_where_they_would_overlap():
+    for word, turned in (("注意", 0), ("自注意力", 90)):
+        figure = plot.show_heatmaps(np.eye(12), xticklabels=[word] * 12, show=False)
+        assert {label.get_rotation() for label in figure.axes[0].get_xticklabels()} == {turned}
+
+
 def test_repeated_words_keep_a_row_each():
     words = "the cat saw the dog .".split()
     figure = plot.show_heatmaps(np.eye(6), xticklabels=words, yticklabels=words, show=False)
@@ -164,6 +170,13 @@ def test_no_colour_is_lost_beyond_vmax_and_negative_values_keep_theirs():
     for values, scale in (([[-2.0, 3.0]], (-2, 3)), (np.zeros((2, 2)), (0, 1))):
         ax = panels(plot.show_heatmaps(values, show=False))[0]
         assert ax.images[0].get_clim() == scale
+
+
+@pytest.mark.parametrize(("options", "bottom"), [({}, "0"), ({"signed": True}, "0")])
+@pytest.mark.parametrize("vmax", [0, 0.0, -1.0, float("nan")])
+def test_an_end_of_the_scale_that_is_no_end_is_refused(options, bottom, vmax):
+    with pytest.raises(ValueError, match=f"vmax, .* must be above {bottom}, got {vmax}"):
+        plot.show_heatmaps([[0.1, 0.9]], vmax=vmax, show=False, **options)
 
 
 def test_small_maps_carry_their_numbers_and_large_ones_do_not():
@@ -354,6 +367,18 @@ def test_names_at_the_ends_do_not_overlap():
     figure.draw_without_rendering()
     ends = sorted(tuple(t.get_window_extent().intervaly) for t in figure.axes[0].texts)
     assert all(b[0] >= a[1] for a, b in zip(ends, ends[1:], strict=False))
+
+
+def test_names_stay_below_the_top_and_apart():
+    assert charts._keep_below(100, [103, 5, 98], 12) == [100, 5, 88]
+    assert charts._keep_below(100, [90, 50], 12) == [90, 50]
+
+
+def test_whole_numbers_have_no_ticks_between_them():
+    loss = {"loss": [2.0, 0.5, 0.2, 0.1]}
+    figure = plot.plot_curves([1, 2, 3, 4], loss, "epoch", "loss", show=False)
+    figure.draw_without_rendering()
+    assert all(float(tick).is_integer() for tick in figure.axes[0].get_xticks())
 
 
 @settings(deadline=None, derandomize=True)

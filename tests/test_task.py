@@ -74,3 +74,10 @@ def test_cross_dropout_is_that_of_the_cross_attention_alone():
         assert block.cross_attention.attention.dropout.p == 0.5
         assert block.self_attention.attention.dropout.p == 0.1
     assert all(block.attention.attention.dropout.p == 0.1 for block in model.encoder)
+
+
+@pytest.mark.parametrize("corpus", ["small-world", "everyday"])
+@pytest.mark.parametrize(("name", "count"), [("size", 0), ("size", -1), ("held_out", 0)])
+def test_a_count_of_none_is_refused_and_not_taken_for_the_default(corpus, name, count):
+    with pytest.raises(ValueError, match=rf"{name} must be at least 1, got {count}"):
+        translation_task(corpus, **{name: count})

@@ -13,7 +13,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from course_utils.data.text import normalise
 from course_utils.data.vocab import RESERVED
 
-SMALLEST = len(RESERVED) + 256  # the reserved tokens and every byte
+BYTES = frozenset(pre_tokenizers.ByteLevel.alphabet())  # the characters that stand for bytes
+SMALLEST = len(RESERVED) + len(BYTES)
+_CHANGE_TEXT = ("normalizer", "post_processor", "truncation", "padding")
 
 
 class Subwords:
@@ -32,10 +34,10 @@ class Subwords:
 
     def __init__(self, tokenizer: Tokenizer):
         found = tuple(tokenizer.id_to_token(i) for i in range(len(RESERVED)))
-        if found != RESERVED or tokenizer.get_vocab_size() < SMALLEST:
+        if found != RESERVED:
             raise ValueError(
-                f"the vocabulary must begin with {', '.join(RESERVED)} and hold all 256 bytes, "
-                f"got {', '.join(map(str, found))} and {tokenizer.get_vocab_size()} entries"
+                f"the vocabulary must begin with {', '.join(RESERVED)}, "
+                f"got {', '.join(map(str, found))}"
             )
         tokenizer.encode_special_tokens = True  # "<pad>" in a text is text
         self._tokenizer = tokenizer
@@ -49,13 +51,11 @@ class Subwords:
         """
         if size < SMALLEST:
             raise ValueError(f"size must be at least {SMALLEST}, got {size}")
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-        tokenizer.decoder = decoders.ByteLevel()
+        tokenizer = _over_bytes(models.BPE())
         trainer = trainers.BpeTrainer(
             vocab_size=size,
             special_tokens=list(RESERVED),
-            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            initial_alphabet=sorted(BYTES),
             show_progress=False,
         )
         tokenizer.train_from_iterator(map(normalise, texts), trainer)
@@ -99,13 +99,50 @@ class Subwords:
     def from_json(cls, text: str) -> "Subwords":
         """The reverse of `to_json`.
 
+        Only pieces and merges are taken from the text, so that nothing else in it can act.
+
         Raises:
             ValueError: the text is no such vocabulary.
         """
         try:
-            if json.loads(text)["model"]["type"] != "BPE":
-                raise ValueError("its model is not BPE")
-            tokenizer = Tokenizer.from_str(text)
-        except Exception as error:
-            raise ValueError(f"this is no subword vocabulary: {error}") from None
+            pieces, merges = _parts(json.loads(text))
+            tokenizer = _over_bytes(models.BPE(pieces, merges))
+        except Exception as error:  # the library has no exceptions of its own
+            reason = str(error) or type(error).__name__
+            raise ValueError(f"this is no subword vocabulary: {reason[:200]}") from None
+        tokenizer.add_special_tokens(list(RESERVED))
         return cls(tokenizer)
+
+
+def _over_bytes(model: models.BPE) -> Tokenizer:
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _parts(content: dict) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Pieces with their ids, and merges, of what `to_json` wrote.
+
+    Raises:
+        ValueError, TypeError, KeyError: it did not write this.
+    """
+    model = content["model"]
+    if model["type"] != "BPE":
+        raise ValueError("its model is not BPE")
+    if extra := [name for name in _CHANGE_TEXT if content.get(name) is not None]:
+        raise ValueError(f"it has a {extra[0]}, which would change texts unseen")
+    ids = model["vocab"]
+    if any(type(i) is not int for i in ids.values()) or set(ids.values()) != set(range(len(ids))):
+        raise ValueError(
+            f"the ids of its {len(ids):,} pieces must be 0 to {len(ids) - 1:,}, each once"
+        )
+    if missing := (BYTES | set(RESERVED)) - ids.keys():
+        raise ValueError(f"it lacks {len(missing)} of the reserved tokens and bytes")
+    if odd := [p for p in ids if p not in RESERVED and not (p and BYTES.issuperset(p))]:
+        raise ValueError(f"its piece {odd[0][:40]!r} is not made of bytes")
+    merges = [(left, right) for left, right in model["merges"]]
+    for left, right in merges:
+        if not (left in ids and right in ids and left + right in ids):
+            raise ValueError(f"a merge of {left!r:.40} and {right!r:.40}, not all of them pieces")
+    return ids, merges

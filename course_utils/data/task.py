@@ -52,13 +52,21 @@ def translation_task(
             of any other.
 
     Words that training sees only once become <unk>, so that <unk> is trained, too.
+
+    Raises:
+        CorpusError: the corpus cannot be had.
+        ValueError: `size` or `held_out` is below 1, or the corpus too small for it.
     """
+    for name, count in (("size", size), ("held_out", held_out)):
+        if count is not None and count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}")
     if corpus == "small-world":
-        pairs, everyday = small_world("train", size or 30_000), load_corpus("everyday").pairs
+        size = 30_000 if size is None else size
+        pairs, everyday = small_world("train", size), load_corpus("everyday").pairs
         sets = {name: small_world(name, held_out) for name in ("random", "compositional")}
         vocabs = build_vocabs(pairs + everyday, min_freq=2)
         return TranslationTask(corpus, pairs + 3 * everyday, sets, *vocabs)
-    pairs = load_corpus(corpus, size or 10_000).pairs
+    pairs = load_corpus(corpus, 10_000 if size is None else size).pairs
     train, test = split_by_source(pairs, held_out)
     return TranslationTask(str(corpus), train, {"held-out": test}, *build_vocabs(train, min_freq=2))
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.engine.command import Refused
-from course_utils.engine.files import read_header, read_tensors, write_tensors
+from course_utils.engine.files import check_tensors, read_header, read_tensors, write_tensors
 from course_utils.engine.folder import weights_of
 
 LAST = "last.safetensors"
@@ -53,12 +53,29 @@ def read_fields(folder: Path) -> dict[str, Any] | None:
     header = read_header(path)
     try:
         fields = {name: json.loads(header[name]) for name in FIELDS}
-        sound = all(isinstance(fields[name], kind) for name, kind in FIELDS.items())
-    except (KeyError, ValueError):
+        sound = all(type(fields[name]) is kind for name, kind in FIELDS.items())
+        sound = sound and 1 <= fields["step"] < 2**53 and fields["validated"] >= 0
+        sound = sound and 0 <= fields["seconds"] < float("inf")
+    except (KeyError, ValueError, RecursionError):
         sound = False
     if not sound:
         raise Refused(f"{path} is no checkpoint of `train`: start anew in another --out")
     return fields
+
+
+def _wanted(weights: dict[str, Tensor], averaged: dict[str, Tensor]) -> dict[str, Tensor]:
+    wanted = {f"{part}/{name}": w for part in ("model", *MOMENTS) for name, w in weights.items()}
+    return wanted | {f"average/{name}": w for name, w in averaged.items()}
+
+
+def check(folder: Path, model: nn.Module) -> None:
+    """Make sure that the checkpoint is one of such a model, which may be without memory.
+
+    Raises:
+        Refused: it is not.
+    """
+    weights = weights_of(model)
+    check_tensors(folder / LAST, _wanted(weights, weights))
 
 
 def load(
@@ -70,9 +87,7 @@ def load(
         Refused: they do not fit.
     """
     weights, averaged = weights_of(model), weights_of(average)
-    wanted = {f"{part}/{name}": w for part in ("model", *MOMENTS) for name, w in weights.items()}
-    wanted |= {f"average/{name}": w for name, w in averaged.items()}
-    tensors = read_tensors(folder / LAST, wanted)
+    tensors = read_tensors(folder / LAST, _wanted(weights, averaged))
     with torch.no_grad():
         for name in weights:
             weights[name].copy_(tensors[f"model/{name}"])

@@ -2,10 +2,18 @@
 
 import argparse
 import functools
+import re
 import sys
 from collections.abc import Callable
 
 from course_utils.data.corpora import CorpusError
+
+# what PyTorch says on Linux, macOS, Windows, and of CUDA, cuBLAS, cuDNN and MPS
+_NO_MEMORY = re.compile(
+    r"out of memory|(can't|cannot) allocate memory|not enough memory|bad_alloc|ALLOC_FAILED"
+    r"|invalid buffer size",
+    re.IGNORECASE,
+)
 
 
 class Refused(ValueError):
@@ -19,8 +27,12 @@ def parser(name: str, description: str, **options) -> argparse.ArgumentParser:
     )
 
 
-def refusing(name: str) -> Callable:
-    """Decorate a command: what is refused is said on stderr, and the exit code is 1."""
+def refusing(name: str, lower: str) -> Callable:
+    """Decorate a command: what is refused is said on stderr, and the exit code is 1.
+
+    Args:
+        lower: what to do when there is not enough memory.
+    """
 
     def decorate(main: Callable[[list[str]], int | None]) -> Callable[[list[str]], int]:
         @functools.wraps(main)
@@ -28,12 +40,21 @@ def refusing(name: str) -> Callable:
             try:
                 return main(argv) or 0
             except (Refused, CorpusError) as error:
-                print(f"{name}: {error}", file=sys.stderr)
-                return 1
+                message = str(error)
+            except (RuntimeError, MemoryError, OSError) as error:
+                if not _lacks_memory(error):
+                    raise
+                message = f"there is not enough memory: {lower}"
+            print(f"{name}: {message}", file=sys.stderr)
+            return 1
 
         return run
 
     return decorate
+
+
+def _lacks_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)) is not None
 
 
 def number(kind: type, low: float, high: float = float("inf"), open_ends: bool = False) -> Callable:

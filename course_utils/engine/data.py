@@ -12,6 +12,8 @@ from course_utils.data.subwords import Subwords
 from course_utils.engine.command import Refused
 from course_utils.engine.settings import Settings
 
+MOST_VALIDATED = 500  # sentences; each validation translates them all
+
 
 @dataclass(frozen=True)
 class Split:
@@ -36,10 +38,10 @@ def split_corpus(settings: Settings) -> Split:
     """
     corpus = load_corpus(settings.corpus, settings.size)
     sources = len({pair.source for pair in corpus.pairs})
-    count = settings.held_out or min(250, max(1, sources // 20))
+    count = min(250, max(1, sources // 20)) if settings.held_out is None else settings.held_out
     try:
         rest, test = split_by_source(corpus.pairs, count, settings.seed)
-        train, validation = split_by_source(rest, count, settings.seed)
+        train, validation = split_by_source(rest, min(count, MOST_VALIDATED), settings.seed)
     except ValueError:
         raise Refused(
             f"{corpus.name} has {sources:,} different source sentences, too few to hold out twice "

@@ -20,7 +20,7 @@ def _lines_of(path: str) -> list[str]:
         raise Refused(f"cannot read {path}: {error.strerror}") from None
 
 
-@refusing("evaluate")
+@refusing("evaluate", lower="take a smaller --batch-size")
 def main(argv: list[str]) -> None:
     """Translate a file and print its BLEU and chrF against a reference."""
     own = parser(

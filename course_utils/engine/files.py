@@ -1,5 +1,6 @@
 """Files that are either whole or not there: atomic writes, and tensors without pickle."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Mapping
@@ -13,13 +14,19 @@ from torch import Tensor
 from course_utils.engine.command import Refused
 
 UNFINISHED = ".unfinished-"  # how the names of files begin that are being written
+LARGEST_HEADER = 16_000_000  # bytes; the names and shapes of 512 layers take half of it
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+class CannotWrite(Refused):
+    """A file cannot be written; what stood there before still does."""
 
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that a reader, or a crash at any moment, meets the old one or the new one.
 
     Raises:
-        Refused: the disk is full, or the folder may not be written to; the old file stays.
+        CannotWrite: the disk is full, or the folder may not be written to; the old file stays.
     """
     temporary = None
     try:
@@ -31,7 +38,8 @@ def write_atomic(path: Path, data: bytes) -> None:
         os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files that only their owner reads
         os.replace(temporary, path)
     except OSError as error:
-        raise Refused(f"cannot write {path}: {error.strerror or error}") from None
+        mend = "make room there" if error.errno in _FULL else "make sure that you may write there"
+        raise CannotWrite(f"cannot write {path}: {error.strerror or error}; {mend}") from None
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
@@ -57,7 +65,28 @@ def _sync_folder(folder: Path) -> None:
 def remove_unfinished(folder: Path) -> None:
     """Remove what a killed process has left half written."""
     for path in folder.glob(f"{UNFINISHED}*"):
-        path.unlink()
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+
+
+def read_text(path: Path, most: int) -> str:
+    """The text of a small UTF-8 file, of which no more than `most` bytes are ever read.
+
+    Raises:
+        FileNotFoundError: there is none.
+        Refused: it is no file (a folder, a pipe, a device), or larger.
+        UnicodeDecodeError: it is no UTF-8.
+    """
+    if path.exists() and not path.is_file():
+        raise Refused(f"{path} is no file: copy it again, or train again")
+    with open(path, "rb") as file:
+        data = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
+    if data is None or len(data) > most:
+        raise Refused(
+            f"{path} is larger than {most:,} bytes, which no such file needs: `train` has not "
+            "written it"
+        )
+    return data.decode("utf-8")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> None:
@@ -77,42 +106,57 @@ def read_tensors(path: Path, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
     Nothing larger than wanted is read. The format holds numbers only, so a file from a stranger
     cannot run code.
 
+    Args:
+        wanted: float32 tensors; they may be without memory.
+
     Raises:
         Refused: the file is missing, cut off or damaged, or holds something else.
     """
 
     def read(file) -> dict[str, Tensor]:
-        found = set(file.keys())
-        if found != set(wanted):
-            odd = sorted(found ^ set(wanted))
-            raise Refused(
-                f"{path} does not fit its config.json: {len(wanted)} tensors are wanted, it holds "
-                f"{len(found)}; the first that only one of them has is {odd[0]!r}. "
-                "The two files must come from the same training"
-            )
-        tensors = {}
-        for name, like in wanted.items():
-            shape = tuple(file.get_slice(name).get_shape())
-            if shape != tuple(like.shape):
-                raise Refused(
-                    f"{path} does not fit its config.json: {name} has shape {shape}, wanted is "
-                    f"{tuple(like.shape)}. The two files must come from the same training"
-                )
-            tensors[name] = file.get_tensor(name)
-            if tensors[name].dtype != like.dtype:
-                raise Refused(
-                    f"{path}: {name} is of type {tensors[name].dtype}, wanted is {like.dtype}: "
-                    "save the weights in that type"
-                )
-        return tensors
+        _check(path, file, wanted)
+        # copies: what the library maps would keep the file in use, though it is replaced later
+        return {name: file.get_tensor(name).clone() for name in wanted}
 
     return _open(path, read)
+
+
+def check_tensors(path: Path, wanted: Mapping[str, Tensor]) -> None:
+    """Raise what `read_tensors` would raise, and read nothing but the header."""
+    _open(path, lambda file: _check(path, file, wanted))
+
+
+def _check(path: Path, file, wanted: Mapping[str, Tensor]) -> None:
+    found = set(file.keys())
+    if found != set(wanted):
+        odd = sorted(found ^ set(wanted))
+        raise Refused(
+            f"{path} does not fit its config.json: {len(wanted)} tensors are wanted, it holds "
+            f"{len(found)}; the first that only one of them has is {odd[0][:80]!r}. "
+            "The two files must come from the same training"
+        )
+    for name, like in wanted.items():
+        stored = file.get_slice(name)
+        shape = tuple(stored.get_shape())
+        if shape != tuple(like.shape):
+            raise Refused(
+                f"{path} does not fit its config.json: {name} has shape {shape}, wanted is "
+                f"{tuple(like.shape)}. The two files must come from the same training"
+            )
+        if stored.get_dtype() != "F32":
+            raise Refused(
+                f"{path}: {name} is of type {stored.get_dtype()}, wanted is F32 (float32): save "
+                "the weights in that type"
+            )
 
 
 def _open(path: Path, use):
     if not path.is_file():
         raise Refused(f"there is no {path.name} in {path.parent}")
     try:
+        with open(path, "rb") as file:
+            if int.from_bytes(file.read(8), "little") > LARGEST_HEADER:
+                raise OSError("the length of its header is absurd")
         with safe_open(path, "pt") as file:
             return use(file)
     except (SafetensorError, OSError) as error:

@@ -22,6 +22,7 @@ from course_utils.engine.files import (
     all_finite,
     read_header,
     read_tensors,
+    read_text,
     write_atomic,
     write_tensors,
 )
@@ -30,6 +31,7 @@ from course_utils.translation import Translator
 
 FORMAT = 1
 WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocabulary.json"
+CONFIG_BYTES, VOCABULARY_BYTES = 100_000, 64_000_000  # no file of the kind is larger
 LARGEST = {  # no sizes beyond these are tried out
     "src_vocab_size": 1_000_000,
     "tgt_vocab_size": 1_000_000,
@@ -64,19 +66,21 @@ def read_config(folder: Path) -> TransformerConfig:
     fields = _read_json(path)
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         found = fields.get("format") if isinstance(fields, dict) else "no object"
-        raise Refused(f"{path} is of format {found!r}, this version reads format {FORMAT}")
+        raise Refused(f"{path} is of format {_short(found)}, this version reads format {FORMAT}")
     del fields["format"]
     known = {field.name: field for field in dataclasses.fields(TransformerConfig)}
     if odd := sorted(fields.keys() ^ known.keys()):
         what = "the unknown field" if odd[0] in fields else "no field"
-        raise Refused(f"{path} has {what} {odd[0]!r}; its fields are format, {', '.join(known)}")
+        raise Refused(
+            f"{path} has {what} {_short(odd[0])}; its fields are format, {', '.join(known)}"
+        )
     for name, value in fields.items():
         _check_field(path, name, value, known[name].type)
     try:
         config = TransformerConfig(**fields)
         empty_model(config)
     except ValueError as error:
-        raise Refused(f"{path} describes no model: {error}") from None
+        raise Refused(f"{path} describes no model: {str(error)[:200]}") from None
     return config
 
 
@@ -90,21 +94,34 @@ def _check_field(path: Path, name: str, value: object, annotation: object) -> No
     }
     types, wanted = kinds[annotation]
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise Refused(f"{path}: {name} must be {wanted}, got {value!r}")
+        raise Refused(f"{path}: {name} must be {wanted}, got {_short(value)}")
     if annotation is int and not 1 <= value <= LARGEST[name]:
-        raise Refused(f"{path}: {name} must lie in 1..{LARGEST[name]:,}, got {value}")
+        raise Refused(f"{path}: {name} must lie in 1..{LARGEST[name]:,}, got {_short(value)}")
     if name.endswith("dropout") and value is not None and not 0 <= value < 1:
         raise Refused(f"{path}: {name} must be at least 0 and below 1, got {value}")
 
 
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:76]} ..."
+
+
 def _read_json(path: Path) -> object:
+    text = _read_text(path, CONFIG_BYTES)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Refused(_missing(path)) from None
-    except (OSError, ValueError, RecursionError) as error:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise Refused(f"{path} cannot be read as JSON ({error}): copy it again, or train again"
                       ) from None  # fmt: skip
+
+
+def _read_text(path: Path, most: int) -> str:
+    try:
+        return read_text(path, most)
+    except FileNotFoundError:
+        raise Refused(_missing(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} cannot be read ({error}): copy it again, or train again") from None
 
 
 def _missing(path: Path) -> str:
@@ -135,11 +152,10 @@ def read_vocabulary(folder: Path) -> Subwords:
         Refused: it is missing, or no subword vocabulary.
     """
     path = folder / VOCABULARY
+    text = _read_text(path, VOCABULARY_BYTES)
     try:
-        return Subwords.from_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Refused(_missing(path)) from None
-    except (OSError, ValueError) as error:
+        return Subwords.from_json(text)
+    except ValueError as error:
         raise Refused(f"{path}: {error}. Copy it again, or train again") from None
 
 
@@ -154,8 +170,11 @@ def read_best(folder: Path) -> tuple[float, int] | None:
         return None
     header = read_header(folder / WEIGHTS)
     try:
-        return float(json.loads(header["bleu"])), int(json.loads(header["step"]))
-    except (KeyError, ValueError, TypeError):
+        bleu, step = json.loads(header["bleu"]), json.loads(header["step"])
+        if not (0 <= bleu <= 101 and 0 <= step < 2**53):  # sacreBLEU's 100 is 100.00000000000004
+            raise ValueError
+        return float(bleu), int(step)
+    except (KeyError, ValueError, TypeError, RecursionError):
         raise Refused(f"{folder / WEIGHTS} does not say its BLEU: `train` has not written it"
                       ) from None  # fmt: skip
 

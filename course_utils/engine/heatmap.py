@@ -39,7 +39,7 @@ def _check_length(translator: Translator, option: str, text: str) -> None:
         raise Refused(f"{option} has {found} pieces, this model takes 1..{most}: {text[:60]!r}")
 
 
-@refusing("heatmap")
+@refusing("heatmap", lower="take a shorter --text")
 def main(argv: list[str]) -> None:
     """Draw which source pieces each target piece looks at, and say it in a line."""
     own = parser(

@@ -8,12 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from course_utils.data.batches import Example, collate
+from course_utils.data.batches import Batch, Example, collate
 from course_utils.data.pairs import Pair
 from course_utils.data.subwords import Subwords
+from course_utils.data.vocab import Vocab
 from course_utils.engine import checkpoint
 from course_utils.engine.command import Refused
 from course_utils.engine.data import batches_of, fitting_budget, positions
@@ -24,7 +26,7 @@ from course_utils.engine.scores import bleu
 from course_utils.engine.sentences import translate_lines
 from course_utils.engine.settings import Settings
 from course_utils.engine.stopping import StopRequest
-from course_utils.training import masked_cross_entropy, warmup_then_decay
+from course_utils.training import warmup_then_decay
 from course_utils.transformer import Transformer
 from course_utils.translation import Translator
 
@@ -38,11 +40,19 @@ def _update_average(averages, weights, updates) -> None:
     get_ema_multi_avg_fn(decay)(averages, weights, updates)
 
 
+def mean_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
+    """Mean loss over the real tokens, the only ones that reach the output layer."""
+    real = batch.tgt_out.ne(Vocab.pad)  # (B, Tt)
+    logits = model(batch.src, batch.src_lens, batch.tgt_in, real)  # (real tokens, V)
+    return F.cross_entropy(logits, batch.tgt_out[real], label_smoothing=label_smoothing)
+
+
 class Training:
     """A model, what it learns from, and how far it has come.
 
-    The same settings give the same weights on the same machine, with `--epochs` also when the run
-    is stopped and resumed: batches and dropout follow from the seed and the update's number.
+    The same settings give the same weights on the same CPU, with `--epochs` also when the run is
+    stopped and resumed: batches and dropout follow from the seed and the update's number. CUDA adds
+    some gradients in an order of its own, so that two runs there differ by rounding.
 
     Args:
         folder: where the best weights and the checkpoint go.
@@ -69,7 +79,7 @@ class Training:
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=device.type != "mps"
         )
-        self.budget = settings.tokens or fitting_budget(examples)
+        self.budget = fitting_budget(examples) if settings.tokens is None else settings.tokens
         self.step, self.validated, self.seconds = 0, 0, 0.0
         self._epoch, self._batches = -1, []
         self.steps_per_epoch = len(self._batch_list(0))
@@ -84,7 +94,9 @@ class Training:
         self.average.n_averaged.fill_(self.step)
 
     def progress(self) -> float:
-        """Share of the budget that is used up, from 0."""
+        """Share of the budget that is used up, from 0; at least one update belongs to it."""
+        if self.step == 0:
+            return 0.0
         if self.settings.minutes is not None:
             return self.seconds / (60 * self.settings.minutes)
         return self.step / (self.settings.epochs * self.steps_per_epoch)
@@ -109,6 +121,8 @@ class Training:
                 due = int(min(1.0, done) * self.settings.validations)
                 validate = due > self.validated
                 if validate:
+                    if self.best is None:  # best weights never stand without a checkpoint
+                        self._save()
                     self.validated = due
                     self._validate(report)
                 if validate or signal or self.seconds - saved >= SAVE_EVERY:
@@ -129,8 +143,10 @@ class Training:
 
     def _rate(self, done: float) -> float:
         """The learning rate: up in a line, then down to 0, by updates or by the clock."""
-        total = self.settings.epochs and self.settings.epochs * self.steps_per_epoch
-        total = total or 60 * self.settings.minutes
+        if self.settings.minutes is None:
+            total = self.settings.epochs * self.steps_per_epoch
+        else:
+            total = 60 * self.settings.minutes
         warmup = max(1.0, self.settings.warmup * total)
         return self.settings.peak_lr * min(1.0, warmup_then_decay(done * total, total, warmup))
 
@@ -151,10 +167,7 @@ class Training:
         torch.manual_seed(random.Random(name).getrandbits(63))  # for dropout
         self.model.train()
         with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
-            logits = model(batch.src, batch.src_lens, batch.tgt_in)  # (B, Tt, V)
-            mean = masked_cross_entropy(
-                logits, batch.tgt_out, label_smoothing=self.settings.smoothing
-            )
+            mean = mean_loss(model, batch, self.settings.smoothing)
         self.optimizer.zero_grad()
         share(mean * tokens, predicted).backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), CLIP).item()

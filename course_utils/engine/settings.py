@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 
 from course_utils.data.subwords import SMALLEST
 from course_utils.engine.command import Refused, number
+from course_utils.engine.folder import LARGEST
 from course_utils.transformer import TransformerConfig
 
 
@@ -35,7 +36,7 @@ class Settings:
     @property
     def peak_lr(self) -> float:
         """The larger the model, the smaller the steps it bears."""
-        return self.lr or 0.024 / self.d_model**0.5
+        return 0.024 / self.d_model**0.5 if self.lr is None else self.lr
 
     def model_config(self, vocab_size: int, max_len: int) -> TransformerConfig:
         """The sizes of the model for a vocabulary and the longest sentence."""
@@ -44,27 +45,36 @@ class Settings:
             tgt_vocab_size=vocab_size,
             d_model=self.d_model,
             num_heads=self.heads,
-            d_ff=self.d_ff or 4 * self.d_model,
+            d_ff=4 * self.d_model if self.d_ff is None else self.d_ff,
             num_encoder_layers=self.layers,
             num_decoder_layers=self.layers,
             dropout=self.dropout,
+            inner_dropout=0.0,  # random numbers are dear, and the fused kernel wants none
             max_len=max_len,
         )
 
 
+MOST = 10**9  # of anything that is counted; more is a slip
+BUDGET = {
+    "epochs": (number(int, 1, MOST), "pass N times over the corpus (default 10)"),
+    "minutes": (number(float, 0, open_ends=True), "or train for N minutes"),
+}
 OPTIONS = {
-    "size": (number(int, 1), "use the first N pairs of the corpus"),
-    "held_out": (number(int, 1), "source sentences kept for validation, and as many for the test "
-                 "(default: a twentieth, at most 250)"),
-    "vocab": (number(int, SMALLEST), "pieces of the vocabulary that both languages share"),
-    "d_model": (number(int, 2), "size of a token's vector"),
-    "heads": (number(int, 1), "attention heads"),
-    "layers": (number(int, 1, 256), "layers of the encoder, and of the decoder"),
-    "d_ff": (number(int, 1), "hidden size of the feed-forward network (default: 4 d_model)"),
+    "size": (number(int, 1, MOST), "use the first N pairs of the corpus"),
+    "held_out": (number(int, 1, MOST), "source sentences kept for validation, and as many for the "
+                 "test (default: a twentieth, at most 250)"),
+    "vocab": (number(int, SMALLEST, LARGEST["src_vocab_size"]), "pieces of the vocabulary that "
+              "both languages share"),
+    "d_model": (number(int, 2, LARGEST["d_model"]), "size of a token's vector"),
+    "heads": (number(int, 1, LARGEST["num_heads"]), "attention heads"),
+    "layers": (number(int, 1, LARGEST["num_encoder_layers"]), "layers of the encoder, and of the "
+               "decoder"),
+    "d_ff": (number(int, 1, LARGEST["d_ff"]), "hidden size of the feed-forward network (default: "
+             "4 d_model)"),
     "dropout": (number(float, 0, 0.95), "share of activations dropped in training"),
-    "max_len": (number(int, 8, 16_384), "leave out pairs with more pieces than this"),
-    "tokens": (number(int, 1), "padded tokens in a batch, both sides (default: a 250th of the "
-               "corpus, from 256 to 4096)"),
+    "max_len": (number(int, 8, LARGEST["max_len"]), "leave out pairs with more pieces than this"),
+    "tokens": (number(int, 1, MOST), "padded tokens in a batch, both sides (default: a 250th of "
+               "the corpus, from 256 to 4096)"),
     "lr": (number(float, 0, 10, open_ends=True), "peak learning rate (default: by d_model)"),
     "warmup": (number(float, 0, 1, open_ends=True), "share of the budget until the peak"),
     "smoothing": (number(float, 0, 0.95), "label smoothing"),
@@ -81,10 +91,9 @@ def add_options(own: argparse.ArgumentParser) -> None:
         help="small-world, everyday, fra-eng, or a file of source, tab, target",
     )  # fmt: skip
     budget = own.add_mutually_exclusive_group()
-    budget.add_argument("--epochs", type=number(int, 1), metavar="N", default=argparse.SUPPRESS,
-                        help="pass N times over the corpus (default 10)")  # fmt: skip
-    budget.add_argument("--minutes", type=number(float, 0, open_ends=True), metavar="M",
-                        default=argparse.SUPPRESS, help="or train for M minutes")  # fmt: skip
+    for name, (kind, text) in BUDGET.items():
+        budget.add_argument(f"--{name}", type=kind, metavar="N", help=text,
+                            default=argparse.SUPPRESS)  # fmt: skip
     for name, (kind, text) in OPTIONS.items():
         if defaults[name] is not None:
             text += f" (default {defaults[name]})"
@@ -109,12 +118,13 @@ def resumed_settings(stored: Mapping[str, object], given: Mapping[str, object]) 
     """The settings of a training that goes on; options that are given again must be the same.
 
     Raises:
-        Refused: one differs.
+        Refused: one differs, or the stored ones are none that `train` takes.
     """
     try:
         settings = Settings(**stored)
     except TypeError as error:
         raise Refused(f"the checkpoint is of another version: {error}") from None
+    _check(settings)
     own = asdict(settings)
     changed = [
         f"--{name.replace('_', '-')} {'was ' + str(own[name]) if own[name] else 'was not given'}, "
@@ -128,3 +138,21 @@ def resumed_settings(stored: Mapping[str, object], given: Mapping[str, object]) 
             "out, or start anew in another --out"
         )
     return settings
+
+
+def _check(settings: Settings) -> None:
+    """Hold stored settings, which may be a stranger's, to what the command line takes."""
+    if not isinstance(settings.corpus, str) or (settings.epochs is None) == (
+        settings.minutes is None
+    ):
+        raise Refused("the checkpoint names no corpus, or not one of epochs and minutes")
+    for name, (kind, _) in {**BUDGET, **OPTIONS}.items():
+        value = getattr(settings, name)
+        if value is None and getattr(Settings, name) is None:
+            continue
+        try:
+            sound = kind(str(value)) == value and not isinstance(value, bool)
+        except (argparse.ArgumentTypeError, OverflowError):
+            sound = False
+        if not sound:
+            raise Refused(f"the checkpoint is damaged: it says {name} = {str(value)[:40]!r}")

@@ -1,6 +1,5 @@
 """python -m course_utils train --corpus NAME_OR_TSV --out DIR [--minutes M | --epochs N]"""
 
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,10 +8,10 @@ import torch
 
 from course_utils.data.pairs import Pair
 from course_utils.engine import processes
-from course_utils.engine.checkpoint import LAST, read_fields
+from course_utils.engine.checkpoint import LAST, check, read_fields
 from course_utils.engine.command import Refused, parser, refusing
 from course_utils.engine.data import Split, encode, learn_vocabulary, positions, split_corpus
-from course_utils.engine.files import remove_unfinished, write_atomic
+from course_utils.engine.files import CannotWrite, remove_unfinished, write_atomic
 from course_utils.engine.folder import (
     CONFIG,
     VOCABULARY,
@@ -31,10 +30,13 @@ from course_utils.translation import count_parameters
 
 TEST = ("test.en", "test.fr")  # held out for the user; training never looks at them
 BEGINNINGS = {CONFIG, VOCABULARY, *TEST}  # what a run killed before its first checkpoint leaves
-_NO_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
 
 
-@refusing("train")
+@refusing(
+    "train",
+    lower="start anew in another --out with smaller --tokens, then with smaller --d-model, "
+    "--layers or --vocab",
+)
 def main(argv: list[str]) -> int:
     """Train a Transformer to translate, and leave a model folder."""
     own = parser(
@@ -52,13 +54,8 @@ def main(argv: list[str]) -> int:
     processes.join(device)
     try:
         code = _train(folder, given, resume, device)
-    except (RuntimeError, MemoryError) as error:
-        if isinstance(error, RuntimeError) and not _NO_MEMORY.search(str(error)):
-            raise
-        raise Refused(
-            "there is not enough memory: start anew in another --out with smaller --tokens, then "
-            "with smaller --d-model, --layers or --vocab"
-        ) from None
+    except CannotWrite as error:
+        raise Refused(f"{error}; then go on by the same command with --resume") from None
     processes.leave()
     return code
 
@@ -85,18 +82,25 @@ def _train(folder: Path, given: Mapping[str, object], resume: bool, device: torc
     examples = encode(split.train, vocabulary, settings.max_len)
     config = settings.model_config(len(vocabulary), positions(examples))
     try:
-        size = count_parameters(empty_model(config))
+        empty = empty_model(config)
     except ValueError as error:
         raise Refused(f"these sizes do not go together: {error}") from None
+    if fields:
+        check(folder, empty)
     if first:
         if not fields:
             write_config(folder, config)
-        _introduce(split, len(examples), len(vocabulary), size, device)
+        _introduce(split, len(examples), len(vocabulary), count_parameters(empty), device)
     training = Training(
         folder, settings, vocabulary, examples, split.validation, split.digest, device
     )
     if fields:
         training.resume(fields)
+        if training.validated and training.best is None:
+            raise Refused(
+                f"{WEIGHTS}, the best weights so far, is gone from {folder}: bring it back, or "
+                "start anew in another --out"
+            )
         _say(f"going on at update {training.step:,}")
     signal = training.run()
     if first:

@@ -15,7 +15,7 @@ def _say(message: str) -> None:
     print(f"translate: {message}", file=sys.stderr)
 
 
-@refusing("translate")
+@refusing("translate", lower="take a smaller --batch-size")
 def main(argv: list[str]) -> None:
     """Translate standard input, line by line, to standard output, in UTF-8."""
     own = parser(

@@ -2,8 +2,8 @@
 
 Events: check, hint, solution and reset belong to exercises; review and forget to recall cards
 (`course_utils.recall.schedule`), which stand in "card", not in "exercise".
-Lines that a crash cut short are skipped. Two kernels may write at once: a lock file in the
-system's temporary folder keeps their lines apart.
+Lines that a crash cut short, or that are none of ours, are skipped. Two kernels may write at once:
+a lock file in the system's temporary folder keeps their lines apart.
 """
 
 import hashlib
@@ -11,11 +11,15 @@ import json
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
+LONGEST = 100_000  # bytes of a line; ours are far shorter
+_TEXTS = ("exercise", "outcome", "code", "time", "card", "rating")  # what an entry may hold
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -40,7 +44,7 @@ def write(event: str, exercise: str | None = None, **more) -> str:
     file = path()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(file), open(file, "a+b") as log:
+        with _lock(), open(file, "a+b") as log:
             if log.seek(0, os.SEEK_END):
                 log.seek(-1, os.SEEK_END)
                 if log.read(1) != b"\n":  # the line before was cut short
@@ -51,26 +55,51 @@ def write(event: str, exercise: str | None = None, **more) -> str:
     return ""
 
 
-def _lock(file: Path) -> FileLock:
-    key = hashlib.sha1(str(file.resolve()).encode()).hexdigest()[:16]
+def _lock() -> FileLock:
+    """One for all logs of a user, held for a moment: no file is left behind for each log."""
+    key = hashlib.sha1(os.path.expanduser("~").encode()).hexdigest()[:16]
     return FileLock(Path(tempfile.gettempdir()) / f"course-progress-{key}.lock", timeout=5)
 
 
 def read() -> list[dict]:
     """All entries that can be read, oldest first."""
+    file = path()
+    if not file.is_file():  # a pipe would be waited for
+        return []
     try:
-        lines = path().read_bytes().splitlines()
+        with open(file, "rb") as log:
+            return [entry for line in _lines(log) if _is_ours(entry := _parsed(line))]
     except OSError:
         return []
-    entries = []
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict) and "event" in entry:
-            entries.append(entry)
-    return entries
+
+
+def _lines(log: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file, without those longer than LONGEST, of which no more is held."""
+    whole = True  # whether the next piece begins a line
+    while piece := log.readline(LONGEST):
+        ends = piece.endswith(b"\n")
+        if whole and (ends or len(piece) < LONGEST):
+            yield piece
+        whole = ends
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_ours(entry: object) -> bool:
+    """Whether all that is read of an entry has the type that `write` gives it."""
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("event"), str)
+        and all(isinstance(entry.get(name, ""), str) for name in _TEXTS)
+        and type(entry.get("hint", 1)) is int
+        and isinstance(tags := entry.get("tags", []), list)
+        and all(isinstance(tag, str) for tag in tags)
+    )
 
 
 def since_reset(exercise: str | None = None) -> list[dict]:
@@ -109,4 +138,4 @@ def tags() -> Counter:
 
 def hints_shown(exercise: str) -> int:
     """How many hints of an exercise were opened."""
-    return max((e.get("hint", 0) for e in since_reset(exercise)), default=0)
+    return max([0, *(e.get("hint", 0) for e in since_reset(exercise))])

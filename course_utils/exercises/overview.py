@@ -15,7 +15,7 @@ class Progress:
         solved, attempts = log.solved(), log.attempts()
         self.states = {e.name: _state(e.name in solved, attempts[e.name]) for e in exercises}
         self.solved = sum(e.name in solved for e in exercises)
-        self.tags = log.tags()
+        self.tags = {tag: times for tag, times in log.tags().items() if tag in TAGS}
         self._exercises = exercises
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class Progress:
             return []
         lines = ["Kinds of mistakes so far:"]
         for tag, times in sorted(self.tags.items(), key=lambda item: (-item[1], item[0])):
-            rule = f" - {TAGS[tag]}" if times >= _OFTEN and tag in TAGS else ""
+            rule = f" - {TAGS[tag]}" if times >= _OFTEN else ""
             lines.append(f"  {times} x {tag}{rule}")
         return lines
 

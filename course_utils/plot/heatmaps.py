@@ -138,10 +138,13 @@ def show_mask(
 def _norm(values, signed, vmax):
     """One colour scale for all panels; it starts at 0 unless values are negative."""
     low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
+    bottom = 0.0 if signed else min(0.0, float(low))
+    if vmax is not None and not vmax > bottom:
+        raise ValueError(f"vmax, the end of the colour scale, must be above {bottom:g}, got {vmax}")
     if signed:
-        top = float(vmax or max(abs(low), abs(high)) or 1.0)
+        top = float(max(abs(low), abs(high)) or 1.0) if vmax is None else float(vmax)
         return Normalize(-top, top)
-    low = min(0.0, float(low))
+    low = bottom
     top = float(high if vmax is None else vmax)
     return Normalize(low, top if top > low else low + 1.0)
 

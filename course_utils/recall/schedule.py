@@ -19,6 +19,7 @@ SITTING = timedelta(hours=1)  # a right answer so soon after a wrong one was "ha
 SCHEDULER = Scheduler(
     learning_steps=(SHORTLY,), relearning_steps=(SHORTLY,), enable_fuzzing=False
 )  # asks when the chance to remember has fallen to 90 %
+YEARS = range(1970, 2200)  # of reviews; beyond them sums of times overflow
 RATINGS = {"again": Rating.Again, "hard": Rating.Hard, "good": Rating.Good}
 
 
@@ -59,7 +60,9 @@ def histories() -> dict[str, History]:
         if entry["event"] == "forget":
             found = {name: h for name, h in found.items() if entry.get("card") not in (name, None)}
         time, rating, name = clock.read(entry.get("time")), entry.get("rating"), entry.get("card")
-        if entry["event"] != "review" or rating not in RATINGS or not time or not name:
+        if entry["event"] != "review" or rating not in RATINGS or not name:
+            continue
+        if time is None or time.year not in YEARS:
             continue
         before = found.get(name)
         memory = remember(before and before.memory, rating, time)
