@@ -39,12 +39,13 @@ class Cost:
 def headless_environment(scratch: str) -> dict[str, str]:
     """The environment for kernels whose outputs must be the same on every machine.
 
-    No progress bars (they show speeds); no drawing backend, start-up file or solved exercises of
-    the learner's own; and the code of this copy of the course, whichever copy is installed. For
-    the recall cards it is always the same morning.
+    No progress bars (they show speeds) and no live figures; no drawing backend, start-up file or
+    solved exercises of the learner's own; and the code of this copy of the course, whichever copy
+    is installed. For the recall cards it is always the same morning.
     """
     fixed = {
         "COURSE_CLOCK": "2026-01-05T09:00:00+00:00",
+        "COURSE_HEADLESS": "1",
         "COURSE_PROGRESS": os.path.join(scratch, "progress.jsonl"),
         "IPYTHONDIR": scratch,
         "PYTHONPATH": str(ROOT),
