@@ -11,14 +11,15 @@ from course_utils.exercises.probes import draw
 NOTEBOOK = "09_transformer_translation"
 
 
-def _masks(source, target, pad, *, cross="source", zero="nowhere", made_of="target", **switches):
+def _masks(source, target, pad, *, cross="source", zero="nowhere", made_of="target", heads=True,
+           given="source first", numbers=False, **switches):  # fmt: skip
     target_pad = 0 if zero in ("both", "target") else pad
     pad = 0 if zero in ("both", "source") else pad
     keys = target != target_pad
     if made_of != "target":  # an error, unless the two are equally long
         _ = (source != pad)[:, None, None] & torch.ones(2 * target.shape[1:]).bool()
         keys = source != pad if made_of == "source" else keys
-    own = visible_keys(keys.sum(1), target.shape[1], **switches)
+    own = visible_keys(keys.sum(1), target.shape[1], heads=heads, **switches)
     real = {"source": source != pad, "target": target != target_pad, "inverted": source == pad}
     words = real.get(cross, source != pad)[:, None, None]  # (B, 1, 1, S)
     if cross == "none":
@@ -27,7 +28,10 @@ def _masks(source, target, pad, *, cross="source", zero="nowhere", made_of="targ
         words = words & torch.ones(target.shape[1], source.shape[1]).tril().bool()
     if cross == "queries":
         words = (target != target_pad)[:, None, :, None].expand(-1, -1, -1, source.shape[1])
-    return words, own
+    words = words if heads else words[:, 0]
+    if numbers:
+        words, own = words.to(numbers), own.to(numbers)
+    return (words, own) if given == "source first" else (own, words)
 
 
 @exercise(
@@ -101,6 +105,25 @@ def _masks(source, target, pad, *, cross="source", zero="nowhere", made_of="targ
             "Queries and keys of the look at itself are the target's tokens: (T, T), not (S, S).",
             made_of="target with S",
         ),
+        wrong(
+            "the two masks are given in the wrong order",
+            "mask axis",
+            "First the mask for the look at the source, then the one for the target itself.",
+            given="target first",
+        ),
+        wrong(
+            "the axis of the heads is missing",
+            "mask axis",
+            "(B, T, S) does not line up with scores (B, h, T, S): heads need an axis of size 1.",
+            heads=False,
+        ),
+        wrong(
+            "the masks hold numbers",
+            "mask meaning",
+            "Make them boolean: masked_fill and ~ need True and False.",
+            {"numbers": torch.long},
+            numbers=torch.float32,
+        ),
     ],
     hints=[
         "For the look at the source: which tokens are the keys there?",
@@ -151,7 +174,8 @@ def toy_model(seed, stops_at, vocabulary=6, eos=2):
     def next_logits(prefix):
         if len(prefix) > 30:
             raise RuntimeError(_TOO_LONG)
-        logits = by_last[prefix[-1]] + 2.0 * by_sum[sum(prefix) % 7]
+        last = prefix[-1] if len(prefix) else 0
+        logits = by_last[last] + 2.0 * by_sum[sum(prefix) % 7]
         logits[eos] = 9.0 if len(prefix) == stops_at else logits.min() - 1.0
         return logits
 
@@ -176,13 +200,16 @@ def _greedy(
     while len(tokens) - 1 < limit:
         if len(tokens) > 30:
             raise RuntimeError(_TOO_LONG)
-        logits = next_logits({"whole": tokens, "last": tokens[-1:], "bare": tokens[-1]}[prefix])
+        seen = {"whole": tokens, "last": tokens[-1:], "bare": tokens[-1], "no bos": tokens[1:]}
+        logits = next_logits(seen[prefix])
         token = int(logits.argmin() if pick == "worst" else logits.argmax())
         if token == eos and stop == "eos":
             if end == "kept":
                 tokens.append(token)
             break
         tokens.append(token)
+    if stop == "filtered":
+        tokens = [token for token in tokens if token != eos]
     return tokens if start == "kept" else tokens[1:]
 
 
@@ -226,6 +253,7 @@ def _greedy_as_tensor(next_logits, bos, eos, max_len):
             "decoding does not stop at <eos>",
             "stopping",
             "What follows <eos> is no part of the translation.",
+            {"stop": "filtered"},
             stop="never",
         ),
         wrong(
@@ -255,7 +283,7 @@ def _greedy_as_tensor(next_logits, bos, eos, max_len):
         wrong(
             "one token too few is allowed",
             "off by one",
-            "max_len counts the tokens of the result, <bos> not included.",
+            "max_len counts the tokens of the result; where <eos> never came, none is dropped.",
             bound=-1,
         ),
         wrong(
@@ -270,6 +298,12 @@ def _greedy_as_tensor(next_logits, bos, eos, max_len):
             "search",
             "argmin where argmax is due.",
             pick="worst",
+        ),
+        wrong(
+            "the prefix does not start with <bos>",
+            "prefix",
+            "The first prefix is [bos]; the model sees it at every step.",
+            prefix="no bos",
         ),
     ],
     hints=[
@@ -304,14 +338,29 @@ def greedy_tokens(next_logits, bos, eos, max_len):
 
 
 def _beam(
-    scores, log_probs, width, *, add="sum", pool="all", split="V", largest=True, given="right"
+    scores,
+    log_probs,
+    width,
+    *,
+    add="sum",
+    pool="all",
+    split="V",
+    largest=True,
+    given="right",
+    score="sum",
+    keep="width",
 ):
+    width = width if keep == "width" else len(scores)
+    # along the tokens, an error, unless there are one beam or as many beams as tokens
+    sums = (scores if add == "along the tokens" else scores[:, None]) + log_probs
     total = {
-        "sum": scores[:, None] + log_probs,
+        "sum": sums,
+        "along the tokens": sums,
+        "again": sums.flatten().log_softmax(0).view_as(sums),
         "new only": log_probs,
         "product": scores[:, None] * log_probs,
-        "probabilities": scores[:, None] + log_probs.exp(),
-        "mean": (scores[:, None] + log_probs) / 2,
+        "probabilities": sums + log_probs.exp() - log_probs,
+        "mean": sums / 2,
     }[add]
     size = log_probs.shape[1]
     if pool.startswith("each beam"):
@@ -326,9 +375,18 @@ def _beam(
         best, tokens = total[parent].topk(width, largest=largest)
         parents = torch.full_like(tokens, parent)
     else:
-        best, flat = total.flatten().topk(width, largest=largest)
-        divisor = size if split == "V" else len(scores)
-        parents, tokens = flat // divisor, flat % divisor
+        table = total.T if split == "columns first" else total
+        best, flat = table.flatten().topk(width, largest=largest)
+        divisor = len(scores) if split == "beams" else size
+        parents, tokens = flat // divisor, flat if split == "flat" else flat % divisor
+    if score == "added afterwards":
+        best = best + scores[parents]
+    if score == "new only":
+        best = log_probs.flatten()[flat]
+    if score == "probability":
+        best = best.exp()
+    if given == "worst first":
+        return best.flip(0), parents.flip(0), tokens.flip(0)
     if given == "swapped":
         parents, tokens = tokens, parents
     return best, parents, tokens
@@ -368,6 +426,8 @@ def _log_probs(seed, beams, vocabulary):
         (torch.tensor([-1.0, -1.5]), _log_probs(95, 2, 3), 2),
         (torch.tensor([-1.0, -2.5, -1.4]), _log_probs(97, 3, 5), 3),
         (torch.tensor([-3.0, -2.8, -3.1]), _log_probs(100, 3, 7), 3),
+        (torch.tensor([-0.7]), _log_probs(101, 1, 8), 3),
+        (torch.tensor([-1.2, -1.6, -0.9]), _log_probs(102, 3, 5), 2),
     ],
     mistakes=[
         wrong(
@@ -425,6 +485,62 @@ def _log_probs(seed, beams, vocabulary):
             "Log probabilities are negative: the largest is the one nearest to 0.",
             largest=False,
         ),
+        wrong(
+            "the sums are normalised once more",
+            "log probabilities",
+            "log_probs are normalised already; a score is the plain sum, and a second "
+            "log_softmax shifts it.",
+            add="again",
+        ),
+        wrong(
+            "the new token alone decides",
+            "search",
+            "The scores so far are added before the best are chosen, not afterwards.",
+            add="new only",
+            score="added afterwards",
+        ),
+        wrong(
+            "only the new log probability is given as score",
+            "log probabilities",
+            "The score of a continuation is the sum by which it was chosen.",
+            score="new only",
+        ),
+        wrong(
+            "probabilities are given as scores",
+            "log probabilities",
+            "Stay with log probabilities: the next step adds to them.",
+            score="probability",
+        ),
+        wrong(
+            "the flat index is given as token",
+            "search",
+            "A token is the column, the remainder of flat / V.",
+            split="flat",
+        ),
+        wrong(
+            "the flat table runs down the columns",
+            "search",
+            "Flatten (k, V) row by row, or // V and % V find the wrong places.",
+            split="columns first",
+        ),
+        wrong(
+            "the scores are added along the tokens",
+            "log probabilities",
+            "scores has one number for each beam, a row of the table: scores[:, None].",
+            add="along the tokens",
+        ),
+        wrong(
+            "as many continuations as beams are kept",
+            "search",
+            "`width` says how many to keep; the first step has one beam only.",
+            keep="beams",
+        ),
+        wrong(
+            "the best comes last",
+            "search",
+            "Give them in falling order.",
+            given="worst first",
+        ),
     ],
     hints=[
         "scores[:, None] + log_probs is the table of all continuations, (k, V).",
@@ -469,13 +585,20 @@ def _cached(
     look="all",
     scale="root d",
     order="past first",
+    axis=-1,
 ):
     keys, values = cache
-    step = {"length": keys.shape[1], "zero": 0, "one more": keys.shape[1] + 1}[position]
+    t = keys.shape[1]
+    steps = {"length": t, "zero": 0, "one more": t + 1, "batch": len(keys), "all": slice(t + 1)}
+    step = steps[position]
     placed = x + table[step]
     q, k, v = placed @ W_q, placed @ W_k, placed @ W_v
     if encode == "queries only":
         k, v = x @ W_k, x @ W_v
+    if encode == "not values":
+        v = x @ W_v
+    if encode == "not keys":
+        k = x @ W_k
     if encode == "none":
         q, k, v = x @ W_q, x @ W_k, x @ W_v
     if keep == "replace":
@@ -486,15 +609,22 @@ def _cached(
         all_keys, all_values = torch.cat([k, keys], 1), torch.cat([v, values], 1)
     else:
         all_keys, all_values = torch.cat([keys, k], 1), torch.cat([values, v], 1)
-    root = {"root d": math.sqrt(q.shape[-1]), "none": 1.0, "d": q.shape[-1]}[scale]
+    held = all_keys, all_values
+    if keep == "inputs":
+        inputs = torch.cat([keys, placed], 1)
+        held, all_keys, all_values = (inputs, inputs), inputs @ W_k, inputs @ W_v
+    if keep == "swapped":
+        held = all_values, all_keys
+    sizes = {"root d": q.shape[-1], "root d_model": x.shape[-1], "root t": all_keys.shape[1]}
+    root = {"none": 1.0, "d": q.shape[-1]}.get(scale) or math.sqrt(sizes[scale])
     scores = q @ all_keys.mT / root  # (B, 1, t + 1)
     if look == "first":
         scores = scores.masked_fill(~torch.ones(scores.shape[1:]).tril().bool(), -1e9)
     if look == "past":
         scores = scores[..., :-1]
     seen = all_values[:, :-1] if look == "past" else all_values
-    output = torch.softmax(scores, dim=-1) @ seen
-    return output, (cache if keep == "forget" else (all_keys, all_values))
+    output = torch.softmax(scores, dim=axis) @ seen
+    return output, (cache if keep == "forget" else held)
 
 
 def play_cache(answer, xs, table, W_q, W_k, W_v):
@@ -550,6 +680,7 @@ class _CacheAsModule(torch.nn.Module):
     probes=[
         draw(98, (1, 2, 2), (4, 2), (2, 2), (2, 2), (2, 2)),
         draw(99, (2, 4, 6), (7, 6), (6, 3), (6, 3), (6, 3)),
+        draw(103, (2, 5, 4), (8, 4), (4, 4), (4, 4), (4, 4), scale=0.5),
     ],
     mistakes=[
         wrong(
@@ -624,6 +755,51 @@ class _CacheAsModule(torch.nn.Module):
             "Add its key and value first, then attend.",
             look="past",
         ),
+        wrong(
+            "the position is the size of the batch",
+            "position",
+            "len(keys) and keys.shape[0] count sentences; the past tokens lie along axis 1.",
+            position="batch",
+        ),
+        wrong(
+            "all positions so far are added to the new token",
+            "position",
+            "table[:t + 1] has t + 1 rows; the new token needs its own only.",
+            position="all",
+        ),
+        wrong(
+            "only the key or only the value gets its position",
+            "position",
+            "Query, key and value are all made from the token with its position.",
+            {"encode": "not keys"},
+            encode="not values",
+        ),
+        wrong(
+            "the cache holds inputs",
+            "cache",
+            "Keys and values are kept after their projections; else all would be projected again.",
+            keep="inputs",
+        ),
+        wrong(
+            "keys and values change places in the cache",
+            "cache",
+            "Keys come first, then values, as they came in.",
+            keep="swapped",
+        ),
+        wrong(
+            "the softmax runs over the queries",
+            "softmax axis",
+            "There is one query: over that axis every key gets the whole weight. Take the "
+            "last axis.",
+            axis=-2,
+        ),
+        wrong(
+            "the root of another size is taken",
+            "scale",
+            "A dot product has as many terms as a query has features, e.",
+            {"scale": "root t"},
+            scale="root d_model",
+        ),
     ],
     hints=[
         "How many tokens are in the cache? That is the position of the new one.",
@@ -676,6 +852,12 @@ def cached_step(x, cache, table, W_q, W_k, W_v):
             "1 + 2 + ... + 20 has 20 terms.",
             {"answer": 209},
             answer=190,
+        ),
+        wrong(
+            "values are counted, too",
+            "counting",
+            "Each token has a key and a value; only the keys are asked for.",
+            answer=420,
         ),
         wrong(
             "the average is taken to be 10",

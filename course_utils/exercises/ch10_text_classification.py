@@ -12,7 +12,7 @@ NOTEBOOK = "10_text_classification"
 
 
 def _with_positions(
-    tokens, word_table, position_table, *, at="place", start=0, join="added", words="kept"
+    tokens, word_table, position_table, *, at="place", start=0, join="added", words="kept", rows="T"
 ):
     steps = tokens.shape[1]
     place = torch.arange(steps).expand_as(tokens)  # (B, T)
@@ -22,8 +22,15 @@ def _with_positions(
         "from the end": place.flip(1),
         "review": torch.arange(len(tokens))[:, None].expand_as(tokens),
         "first": torch.zeros_like(tokens),
+        "through": torch.arange(tokens.numel()).view_as(tokens),
     }[at]
     word, position = word_table[tokens], position_table[place]
+    if rows == "all":  # an error, unless max_len is T
+        return word + position_table
+    if words == "scaled":
+        word = word * math.sqrt(word.shape[-1])
+    if words == "padding lost":
+        word = word * (tokens != 0)[..., None]
     if words == "lost":
         return position
     if join == "multiplied":
@@ -104,6 +111,30 @@ def _with_positions(
             "The position is added to the vector of the word.",
             words="lost",
         ),
+        wrong(
+            "the words are scaled by the root of d",
+            "scale",
+            "The paper does so; here the two vectors are added as they are.",
+            words="scaled",
+        ),
+        wrong(
+            "id 0 is taken for padding",
+            "position",
+            "Here every id is a word, so id 0 keeps its vector.",
+            words="padding lost",
+        ),
+        wrong(
+            "positions run on from one review to the next",
+            "position",
+            "Each review starts at position 0 again.",
+            at="through",
+        ),
+        wrong(
+            "the whole position table is added",
+            "position",
+            "It has max_len rows; T of them are needed.",
+            rows="all",
+        ),
     ],
     hints=[
         "A table indexed by a tensor of ids gives one row for each id: (B, T) -> (B, T, d).",
@@ -135,9 +166,13 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
     mask = (torch.arange(steps) < (valid_lens + extra)[:, None])[..., None]  # (B, T, 1)
     if real == "padding":
         mask = ~mask
+    if real == "longest":
+        mask = (torch.arange(steps) < valid_lens.max()).expand(batch, steps)[..., None]
     if real == "all":
         mask, valid_lens = torch.ones_like(mask), torch.full_like(valid_lens, steps)
     kept = x * mask if hide == "multiply" else x.masked_fill(~mask, 0.0)
+    if isinstance(hide, float):
+        kept = x.masked_fill(~mask, hide)
     if pool == "first":
         return kept[:, 0]
     if pool == "last":
@@ -148,7 +183,10 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
         return kept.mean(2)
     if pool == "batch":
         return kept.sum((0, 1)) / valid_lens.sum()
+    if pool == "wrong axis":  # an error, unless there are as many reviews as features
+        return kept.sum(1) / valid_lens
     counts = {"mean": mask.sum(1), "padded": steps, "sum": 1, "by features": d}
+    counts |= {"by reviews": batch, "by the longest": valid_lens.max()}
     return kept.sum(1) / counts[pool]
 
 
@@ -250,6 +288,37 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
             "Each review has a mean of its own: (B, d).",
             pool="batch",
         ),
+        wrong(
+            "every review is averaged up to the length of the longest",
+            "mask missing",
+            "Each review has a length of its own, and its padding starts there.",
+            real="longest",
+        ),
+        wrong(
+            "the sum is divided by the length of the longest review",
+            "averaging",
+            "Divide each sum by its own number of real tokens.",
+            pool="by the longest",
+        ),
+        wrong(
+            "the sum is divided by the number of reviews",
+            "averaging",
+            "The mean is taken over tokens, so count the tokens of each review.",
+            pool="by reviews",
+        ),
+        wrong(
+            "the lengths stand beside the features",
+            "averaging",
+            "(B, d) / (B,) lines the lengths up with the features: valid_lens[:, None].",
+            pool="wrong axis",
+        ),
+        wrong(
+            "hidden tokens get a very low number",
+            "mask timing",
+            "That is for scores before a softmax; in a sum a hidden token must add 0.",
+            {"hide": -1e9},
+            hide=-math.inf,
+        ),
     ],
     hints=[
         "Which positions of a row are real? Compare torch.arange(T) with the length.",
@@ -276,12 +345,33 @@ def mean_of_real(x, valid_lens):
 
 
 def _log_probabilities(
-    pooled, W, b, *, bias="added", axis=-1, kind="log_softmax", order="xW", base=math.e, sign=1
+    pooled,
+    W,
+    b,
+    *,
+    bias="added",
+    axis=-1,
+    kind="log_softmax",
+    order="xW",
+    base=math.e,
+    sign=1,
+    before="nothing",
 ):
     logits = pooled @ (W.T if order == "xWT" else W)
-    logits = {"added": logits + b, "none": logits, "subtracted": logits - b}[bias]
+    logits = {"added": logits + b, "subtracted": logits - b}.get(bias, logits)
+    if bias == "after":
+        return sign * (torch.log_softmax(logits, axis) / math.log(base) + b)
+    logits = {
+        "nothing": logits,
+        "relu": logits.relu(),
+        "tanh": logits.tanh(),
+        "root": logits / math.sqrt(pooled.shape[-1]),
+        "softmax": logits.softmax(axis),
+    }[before]
     if kind == "logits":
         return logits
+    if kind == "less the largest":
+        return logits - logits.amax(axis, keepdim=True)
     if kind == "probabilities":
         return torch.softmax(logits, axis)
     if kind == "sigmoid":
@@ -360,6 +450,37 @@ def _log_probabilities(
             {"base": 10},
             base=2,
         ),
+        wrong(
+            "the softmax is taken twice",
+            "log probabilities",
+            "log_softmax takes logits; probabilities given to it come out far too even.",
+            before="softmax",
+        ),
+        wrong(
+            "an activation stands before the softmax",
+            "activation",
+            "A logit may be any number; the head is one linear layer and nothing more.",
+            {"before": "tanh"},
+            before="relu",
+        ),
+        wrong(
+            "the logits are scaled",
+            "scale",
+            "The root of d belongs to attention scores, not to the logits of classes.",
+            before="root",
+        ),
+        wrong(
+            "the bias is added to the log-probabilities",
+            "log probabilities",
+            "Add it to the logits, before the softmax, or the probabilities do not sum to 1.",
+            bias="after",
+        ),
+        wrong(
+            "only the largest logit is subtracted",
+            "log probabilities",
+            "That avoids overflow; the logarithm of the sum of all exponentials goes as well.",
+            kind="less the largest",
+        ),
     ],
     hints=[
         "Two lines: logits (B, c), then a function of torch that takes an axis.",
@@ -393,6 +514,10 @@ def _share(log_probs, labels, *, pick="largest", count="share", over="all", axis
     if pick in ("half", "log half"):
         predicted = ((log_probs.exp() if pick == "half" else log_probs)[:, 1] > 0.5).long()
     right = predicted == labels
+    if pick == "value":
+        right = log_probs.amax(1) == labels
+    if pick == "all pairs":
+        right = predicted[:, None] == labels
     if pick == "label half":
         right = log_probs.exp().gather(1, labels[:, None])[:, 0] > 0.5
     if over == "predicted":
@@ -400,6 +525,10 @@ def _share(log_probs, labels, *, pick="largest", count="share", over="all", axis
     if over == "labelled":
         right = right[labels == 1]
     share, number = right.float().mean(), right.sum()
+    if count == "classes":
+        return torch.stack([right[labels == c].float().mean() for c in labels.unique()]).mean()
+    if count == "whole":
+        return number // len(log_probs)
     return {"share": share, "number": number, "percent": 100 * share, "errors": 1 - share}[count]
 
 
@@ -414,6 +543,10 @@ def _share(log_probs, labels, *, pick="largest", count="share", over="all", axis
         (torch.tensor([[-0.1, -2.3], [-1.6, -0.2], [-0.5, -0.9]]), torch.tensor([0, 1, 1])),
         (torch.log_softmax(draw(1007, (7, 2))[0], 1), torch.tensor([1, 0, 1, 1, 1, 1, 0])),
         (torch.log_softmax(draw(1008, (9, 3))[0], 1), torch.tensor([1, 0, 2, 1, 1, 1, 0, 1, 2])),
+        (
+            torch.tensor([[-0.1, -2.3], [-2.0, -0.15], [-0.9, -0.5], [-0.2, -1.7]]),
+            torch.tensor([0, 1, 1, 0]),
+        ),
     ],
     mistakes=[
         wrong(
@@ -477,6 +610,31 @@ def _share(log_probs, labels, *, pick="largest", count="share", over="all", axis
             "Log-probabilities are never above 0, so class 1 is never chosen: take the argmax.",
             pick="log half",
         ),
+        wrong(
+            "every prediction is compared with every label",
+            "averaging",
+            "(B, 1) == (B,) makes (B, B): review i is compared with label i only.",
+            pick="all pairs",
+        ),
+        wrong(
+            "the largest value is compared, not its place",
+            "search",
+            "The class is where the largest value stands: argmax, or max(...).indices.",
+            pick="value",
+        ),
+        wrong(
+            "the classes are averaged",
+            "averaging",
+            "Every review counts alike, so a frequent class counts more.",
+            count="classes",
+        ),
+        wrong(
+            "the division is cut to a whole number",
+            "averaging",
+            "// drops what stands behind the point: use / or mean.",
+            count="whole",
+            pick="largest",
+        ),
     ],
     hints=[
         "Which class of each row is the most probable one?",
@@ -510,23 +668,36 @@ def toy_score(seed):
 
 def _importance(score, tokens, *, difference="right", without="one", skip="none", leave="out"):
     whole = score(tokens)
-    result = []
+    result, copy = [], list(tokens)
     for i, token in enumerate(tokens):
         if without == "first alike":
             i = tokens.index(token)
         if without == "all alike":
             rest = [t for t in tokens if t != token]
-        elif without == "all before":
+        elif without == "all before" or difference == "all before":
             rest = tokens[i + 1 :]
         elif without == "all others":
             rest = [token]
         elif without == "next":
             rest = tokens[: i + 1] + tokens[i + 2 :]
+        elif without == "one more each time":
+            del copy[i]
+            rest = copy
+        elif without == "pop each time":
+            copy.pop(i)
+            rest = copy
         else:
-            rest = tokens[:i] + (["<pad>"] if leave == "hole" else []) + tokens[i + 1 :]
-        change = whole - score(rest)
-        forms = {"right": change, "turned": -change, "none": score(rest), "size": abs(change)}
-        result.append(forms[difference])
+            if without == "last alike":
+                i = len(tokens) - 1 - tokens[::-1].index(token)
+            rest = tokens[:i] + ([] if leave == "out" else [leave]) + tokens[i + 1 :]
+        before = {"all before": score(tokens[i:]), "growing": score(tokens[: i + 1])}
+        rest = tokens[:i] if difference == "growing" else rest
+        change = before.get(difference, whole) - score(rest)
+        forms = {"turned": -change, "none": score(rest), "size": abs(change)}
+        forms |= {"share": change / whole}
+        result.append(forms.get(difference, change))
+    if difference == "normalised":
+        result = [change / sum(result) for change in result]
     return {"none": result, "last": result[:-1], "first": result[1:]}[skip]
 
 
@@ -623,10 +794,43 @@ def _importance_by_recursion(score, tokens):
             skip="last",
         ),
         wrong(
-            "padding is put in the word's place",
+            "something else is put in the word's place",
             "position",
-            "The words behind it move up by one place.",
-            leave="hole",
+            "Leave the word out: the words behind it move up by one place.",
+            *({"leave": token} for token in ("<unk>", "<mask>", "[PAD]", "[MASK]", "", " ")),
+            leave="<pad>",
+        ),
+        wrong(
+            "equal words share one number",
+            "importance",
+            "A dictionary keeps one entry for a word, that of its last place; make a list.",
+            without="last alike",
+        ),
+        wrong(
+            "a word that was left out does not come back",
+            "importance",
+            "Leave each word out of the whole review again: work on a new list each time.",
+            {"without": "pop each time"},
+            without="one more each time",
+        ),
+        wrong(
+            "the change is divided by the whole score",
+            "importance",
+            "Importance is the fall itself, not its share of the whole.",
+            difference="share",
+        ),
+        wrong(
+            "the importances are made to sum to 1",
+            "importance",
+            "They are differences of scores; some are negative, and no sum is due.",
+            difference="normalised",
+        ),
+        wrong(
+            "a word is compared with a part of the review",
+            "importance",
+            "Compare the whole review with the whole review without this word.",
+            {"difference": "growing"},
+            difference="all before",
         ),
     ],
     hints=[

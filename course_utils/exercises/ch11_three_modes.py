@@ -24,26 +24,39 @@ def _hide(
     change="three ways",
     guess="chosen",
     truth="tokens",
+    among="chosen",
+    elsewhere=0,
+    given="read first",
 ):
     chosen = chance < 0.15 if choose == "below" else chance >= 0.15
-    if reserved == "kept":
-        chosen = chosen & (tokens >= RESERVED)
+    words = {
+        "kept": tokens >= RESERVED,
+        "chosen": torch.ones_like(chosen),
+        "but padding": tokens != 0,
+        "but padding and bos": tokens > 1,
+        "one more": tokens > RESERVED,
+    }
+    chosen = chosen & words[reserved]
     hide, swap = {
         "three ways": (kind < 0.8, kind >= 0.9),
         "mask only": (kind < 2.0, kind >= 2.0),
         "never another": (kind < 0.8, kind >= 2.0),
         "never the same": (kind < 0.8, kind >= 0.8),
+        "mask or another": (kind < 0.9, kind >= 0.9),
         "swapped": ((kind >= 0.8) & (kind < 0.9), kind < 0.8),
+        "the middle": (kind < 0.8, (kind >= 0.8) & (kind < 0.9)),
     }[change]
-    read = torch.where(chosen & hide, mask_id, tokens)
-    read = torch.where(chosen & swap, others, read)
+    changed = chosen if among == "chosen" else torch.ones_like(chosen)
+    read = torch.where(changed & hide, mask_id, tokens)
+    read = torch.where(changed & swap, others, read)
     counted = {
         "chosen": chosen,
         "all": torch.ones_like(chosen),
         "masks": chosen & hide,
         "others": ~chosen,
     }[guess]
-    return read, torch.where(counted, tokens if truth == "tokens" else read, 0)
+    goal = torch.where(counted, tokens if truth == "tokens" else read, elsewhere)
+    return (read, goal) if given == "read first" else (goal, read)
 
 
 def _hide_in_loops(tokens, chance, kind, others, mask_id):
@@ -74,8 +87,9 @@ def _hiding(seed, batch, steps, mask_id, pads):
     tokens = torch.randint(RESERVED, mask_id, (batch, steps), generator=generator)
     others = (tokens - RESERVED + 2) % (mask_id - RESERVED) + RESERVED
     tokens[:, 0], tokens[-1, steps - pads :] = 1, 0
+    tokens[0, 1:4] = torch.tensor([2, 3, 4])
     chance = torch.rand((batch, steps), generator=generator).mul(0.3).round(decimals=3)
-    chance[:, 0] = chance[-1, steps - pads :] = 0.01
+    chance[:, 0] = chance[-1, steps - pads :] = chance[0, 1:4] = 0.01
     kind = torch.tensor([0.5, 0.85, 0.95, 0.3, 0.92, 0.81, 0.7, 0.88])
     kind = kind.repeat(batch * steps)[: batch * steps].view(batch, steps)
     return tokens, chance, kind, others, mask_id
@@ -96,7 +110,7 @@ def _hiding(seed, batch, steps, mask_id, pads):
     probes=[
         (
             torch.tensor([[1, 5, 8, 6, 7, 9, 0]]),
-            torch.tensor([[0.10, 0.02, 0.14, 0.60, 0.05, 0.16, 0.01]]),
+            torch.tensor([[0.10, 0.02, 0.14, 0.60, 0.05, 0.15, 0.01]]),
             torch.tensor([[0.50, 0.30, 0.85, 0.20, 0.95, 0.10, 0.92]]),
             torch.tensor([[7, 6, 9, 8, 5, 10, 4]]),
             11,
@@ -115,6 +129,8 @@ def _hiding(seed, batch, steps, mask_id, pads):
             "reserved tokens are chosen, too",
             "masked tokens",
             "Padding and <bos> are no words: leave ids 0 to 3 alone.",
+            {"reserved": "but padding"},
+            {"reserved": "but padding and bos"},
             reserved="chosen",
         ),
         wrong(
@@ -134,12 +150,14 @@ def _hiding(seed, batch, steps, mask_id, pads):
             "no chosen token stays as it is",
             "masked tokens",
             "With a kind from 0.8 to 0.9 a chosen token is read unchanged.",
+            {"change": "mask or another"},
             change="never the same",
         ),
         wrong(
             "the shares of mask, other and unchanged are mixed up",
             "masked tokens",
             "80 % mask, 10 % another token, 10 % unchanged.",
+            {"change": "the middle"},
             change="swapped",
         ),
         wrong(
@@ -165,6 +183,32 @@ def _hiding(seed, batch, steps, mask_id, pads):
             "masked tokens",
             "The targets are the true tokens, from before anything was hidden.",
             truth="read",
+        ),
+        wrong(
+            "tokens that were not chosen are changed, too",
+            "masked tokens",
+            "Of the chosen ones 80 % are masked and 10 % replaced; all others are read as "
+            "they are.",
+            among="all",
+        ),
+        wrong(
+            "id 4 is taken to be reserved",
+            "off by one",
+            "Ids 0 to 3 are reserved, so 4 is the first word.",
+            reserved="one more",
+        ),
+        wrong(
+            "the targets elsewhere are -100",
+            "masked tokens",
+            "That is what torch's cross_entropy ignores by itself; here padding, 0, marks no loss.",
+            {"elsewhere": -1},
+            elsewhere=-100,
+        ),
+        wrong(
+            "the two results are given in the wrong order",
+            "masked tokens",
+            "First what the model reads, then what it has to guess.",
+            given="guess first",
         ),
     ],
     hints=[
@@ -195,8 +239,21 @@ def hide_tokens(tokens, chance, kind, others, mask_id):
     return read, torch.where(chosen, tokens, 0)
 
 
-def _pairs(ids, length, *, shift=1, end="next", step=0, count=0):
+def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
     pieces = (len(ids) - 1 + step) // (length + step) + count
+    if cut == "no last target":
+        pieces = len(ids) // length
+        return ids[: pieces * length].view(-1, length), ids[1:][: pieces * length].reshape(
+            pieces, length
+        )
+    if cut == "sliding":
+        return ids[:-1].unfold(0, length, 1), ids[1:].unfold(0, length, 1)
+    if cut == "padded":
+        ids = torch.cat([ids, ids.new_zeros(-(len(ids) - 1) % length)])
+        pieces = (len(ids) - 1) // length
+    if cut == "columns":
+        both = (ids[: pieces * length], ids[1 : pieces * length + 1])
+        return tuple(part.view(length, pieces).T for part in both)
     inputs, targets = [], []
     for i in range(pieces):
         start = i * (length + step)
@@ -204,6 +261,8 @@ def _pairs(ids, length, *, shift=1, end="next", step=0, count=0):
         inputs.append(piece)
         if end == "wrapped":
             targets.append(piece.roll(-1))
+        elif end == "one":
+            targets.append(ids[start + length])
         else:
             at = (torch.arange(start, start + length) + shift).clamp(0, len(ids) - 1)
             targets.append(ids[at])
@@ -287,6 +346,39 @@ def _pairs_in_loops(ids, length):
             "A piece needs length inputs and one more token for the last target.",
             count=-1,
         ),
+        wrong(
+            "the last piece has no last target",
+            "off by one",
+            "The last input needs a token behind it: (N - 1) // length pieces, not N // length.",
+            cut="no last target",
+            shift=1,
+        ),
+        wrong(
+            "a piece starts at every token",
+            "off by one",
+            "The next piece starts where the last one ended, length tokens later.",
+            cut="sliding",
+            shift=1,
+        ),
+        wrong(
+            "the rest is filled up with padding",
+            "length",
+            "What does not fill a piece is left out.",
+            cut="padded",
+        ),
+        wrong(
+            "the text runs down the columns",
+            "position",
+            "Each row is a piece of the text: reshape to (pieces, length).",
+            cut="columns",
+            shift=1,
+        ),
+        wrong(
+            "only the token behind the piece is a target",
+            "teacher forcing",
+            "Each of the `length` input tokens has its own target.",
+            end="one",
+        ),
     ],
     hints=[
         "Write the text twice, one below the other, the second time without its first token.",
@@ -306,11 +398,26 @@ def next_token_pairs(ids, length):
     return inputs, targets
 
 
-def _top_k(logits, temperature, k, *, scale="divide", keep="largest", extra=0, cut="inf", dim=-1):
+def _top_k(logits, temperature, k, *, scale="divide", keep="largest", extra=0, cut="inf", dim=-1,
+           place="back"):  # fmt: skip
     factor = {"divide": 1 / temperature, "multiply": temperature, "none": 1.0}[scale]
     scores = logits * factor
+    if cut == "twice":
+        scores = logits.softmax(-1) * factor
+    if keep.startswith("down the batch"):  # an error, unless there are k rows
+        found = scores.topk(k, dim=0).values
+        smallest = found[-1:] if keep == "down the batch" else found[:, -1:]
+        return scores.masked_fill(scores < smallest, -math.inf).softmax(-1)
     best = scores.topk(k + extra, dim=-1, largest=keep == "largest").indices
     kept = torch.zeros_like(scores, dtype=torch.bool).scatter(-1, best, True)
+    if keep in ("batch", "first row"):
+        smallest = scores.topk(k, dim=-1).values[:, -1]
+        kept = scores >= (smallest.min() if keep == "batch" else smallest[0])
+    if place == "packed":
+        return scores.topk(k, dim=-1).values.softmax(-1)
+    if cut == "one sum":
+        weights = scores.softmax(-1) * kept
+        return weights / weights.sum()
     if cut == "zero":
         return scores.masked_fill(~kept, 0.0).softmax(dim)
     if cut == "after":
@@ -415,6 +522,39 @@ def _top_k_by_hand(logits, temperature, k):
             "Each row is a distribution over the vocabulary: softmax over the last axis.",
             dim=0,
         ),
+        wrong(
+            "one threshold holds for the whole batch",
+            "sampling",
+            "Each row has its own k-th largest logit.",
+            {"keep": "first row"},
+            keep="batch",
+        ),
+        wrong(
+            "the k best are looked for down the batch",
+            "softmax axis",
+            "The tokens of one row compete: topk over the last axis.",
+            {"keep": "down the batch, last column"},
+            keep="down the batch",
+            cut="inf",
+        ),
+        wrong(
+            "probabilities are taken for logits",
+            "sampling",
+            "Temperature and cut work on the logits; a softmax of probabilities is nearly even.",
+            cut="twice",
+        ),
+        wrong(
+            "only the k kept probabilities are given",
+            "sampling",
+            "The result is (B, V): every token stays at its place, the others get 0.",
+            place="packed",
+        ),
+        wrong(
+            "all rows are divided by one sum",
+            "normalisation",
+            "Each row is a distribution of its own, so it is divided by its own sum.",
+            cut="one sum",
+        ),
     ],
     hints=[
         "The temperature does not change which tokens are the k best.",
@@ -440,18 +580,37 @@ def _nucleus(probs, p, *, order="falling", limit="before", place="back", left="n
         ordered, at = probs.sort(dim=-1, descending=order == "falling")
     sums = ordered.cumsum(-1)
     before = sums - ordered
+    lengths = (before < p).sum(-1, keepdim=True)
+    rank = torch.arange(probs.shape[-1])
     kept = {
         "before": before < p,
+        "ties": ordered >= ordered.gather(-1, lengths - 1),
+        "longest": (rank < lengths.max()).expand_as(probs),
+        "first row": (rank < lengths[0]).expand_as(probs),
+        "down the batch": ordered.cumsum(0) - ordered < p,
+        "1 - p": before < 1 - p,
+        "of the best": ordered >= p * ordered.amax(-1, keepdim=True),
+        "of the number": (rank < math.ceil(p * probs.shape[-1])).expand_as(probs),
         "after": sums <= p,
         "one more": before - F.pad(ordered, (1, 0))[..., :-1] < p,
         "each": ordered >= p,
         "never": before < 2.0,
     }[limit]
+    if place == "mask not moved":
+        return probs * kept / (probs * kept).sum(-1, keepdim=True)
+    if left == "softmax":
+        return torch.zeros_like(probs).scatter(
+            -1, at, ordered.masked_fill(~kept, -math.inf).softmax(-1).nan_to_num()
+        )
     ordered = ordered * kept
+    if left == "one sum":
+        ordered = ordered / ordered.sum()
     if left == "normalised":
         ordered = ordered / ordered.sum(-1, keepdim=True)
     if place == "sorted":
         return ordered
+    if place == "gathered":
+        return ordered.gather(-1, at)
     return torch.zeros_like(probs).scatter(-1, at, ordered)
 
 
@@ -476,9 +635,23 @@ def _nucleus_by_count(probs, p):
 
 def _nucleus_by_comparing(probs, p):
     larger = probs[:, None] > probs[:, :, None]  # (B, v, w): is w more probable than v?
+    larger = larger | (probs[:, None] == probs[:, :, None]).tril(-1)  # or as probable, and earlier
     before = (probs[:, None] * larger).sum(-1)
     kept = torch.where(before < p, probs, 0.0)
     return kept / kept.sum(1, keepdim=True)
+
+
+def play_nucleus(answer, probs, p):
+    """The result, with what equally probable tokens get in falling order: any of them may stay."""
+    given = probs.clone()
+    result = answer(probs, p)
+    if not torch.is_tensor(result) or result.shape != given.shape:
+        return result
+    result = result.clone()
+    for row, old in zip(result, given):
+        for value in old.unique():
+            row[old == value] = row[old == value].sort(descending=True).values
+    return result
 
 
 def _distributions(seed, rows, size):
@@ -496,11 +669,13 @@ def _distributions(seed, rows, size):
     get 0. Every token stays at its place.
     """,
     reference=_nucleus,
+    play=play_nucleus,
     probes=[
         (torch.tensor([[0.15, 0.4, 0.1, 0.35]]), 0.7),
         (_distributions(115, 3, 7), 0.6),
         (_distributions(116, 2, 9), 0.85),
         (torch.tensor([[0.03, 0.07, 0.9], [0.2, 0.5, 0.3]]), 0.45),
+        (torch.tensor([[0.3, 0.4, 0.3], [0.25, 0.25, 0.5]]), 0.6),
     ],
     mistakes=[
         wrong(
@@ -551,6 +726,67 @@ def _distributions(seed, rows, size):
             "The probabilities of the kept tokens must sum to 1.",
             left="as it is",
         ),
+        wrong(
+            "tokens tied with the last kept one stay, too",
+            "sampling",
+            "Keep tokens one by one until p is reached; an equally probable one behind that goes.",
+            limit="ties",
+        ),
+        wrong(
+            "one number of kept tokens holds for the whole batch",
+            "sampling",
+            "A row of sure probabilities reaches p sooner: each row has its own cut.",
+            {"limit": "first row"},
+            limit="longest",
+        ),
+        wrong(
+            "the running sum goes down the batch",
+            "softmax axis",
+            "Each row has its own sum over the tokens, the last axis.",
+            limit="down the batch",
+        ),
+        wrong(
+            "a share of p is cut away, not kept",
+            "sampling",
+            "The kept tokens reach p together; what is cut away is the rest.",
+            limit="1 - p",
+        ),
+        wrong(
+            "tokens are compared with a share of the best",
+            "sampling",
+            "That is min-p sampling; top-p looks at the running sum.",
+            limit="of the best",
+        ),
+        wrong(
+            "p is taken for a share of the vocabulary",
+            "sampling",
+            "p is a probability: how many tokens reach it differs from row to row.",
+            limit="of the number",
+        ),
+        wrong(
+            "a mask in sorted order is laid on unsorted tokens",
+            "sampling",
+            "Bring what is kept back to the places of the tokens first (scatter).",
+            place="mask not moved",
+        ),
+        wrong(
+            "the order is applied once more, not undone",
+            "sampling",
+            "gather with the indices of sort sorts; scatter with the same indices undoes it.",
+            place="gathered",
+        ),
+        wrong(
+            "a softmax is taken of the probabilities",
+            "normalisation",
+            "They are no logits: divide them by their sum.",
+            left="softmax",
+        ),
+        wrong(
+            "all rows are divided by one sum",
+            "normalisation",
+            "Each row must sum to 1, so it is divided by its own sum.",
+            left="one sum",
+        ),
     ],
     hints=[
         "sort(descending=True) gives the values and where each of them stood.",
@@ -572,9 +808,29 @@ def nucleus(probs, p):
 
 
 def _perplexity(
-    logits, targets, pad, *, base="e", per="token", real="both", sign=-1, inner="log", dim=-1
+    logits,
+    targets,
+    pad,
+    *,
+    base="e",
+    per="token",
+    real="both",
+    sign=-1,
+    inner="log",
+    dim=-1,
+    pick="target",
+    shift=False,
+    zero=False,
 ):
-    log_probs = logits.log_softmax(dim).gather(-1, targets[..., None]).squeeze(-1)
+    pad = 0 if zero else pad
+    if shift:
+        logits, targets = logits[:, :-1], targets[:, 1:]
+    every = logits.log_softmax(dim)
+    log_probs = {
+        "target": every.gather(-1, targets[..., None]).squeeze(-1),
+        "best": every.amax(-1),
+        "entropy": (every.exp() * every).sum(-1),
+    }[pick]
     counted = targets != pad
     above = counted if real in ("both", "above") else torch.ones_like(counted)
     below = counted if real in ("both", "below") else torch.ones_like(counted)
@@ -582,14 +838,22 @@ def _perplexity(
     scores = scores * above
     if per == "sentence":
         means = scores.sum(-1) / below.sum(-1)
+    elif per == "mean of means":
+        means = (scores.sum(-1) / below.sum(-1)).mean()
+    elif per == "text":
+        means = scores.sum() / len(scores)
     elif per == "sum":
         means = scores.sum()
     else:
         means = scores.sum() / below.sum()
     if inner == "probability":
         return (1 / means).mean()
+    if inner == "exp first":
+        return ((sign * log_probs).exp() * above).sum() / below.sum()
     means = sign * means
-    return {"e": means.exp(), "2": 2.0**means, "none": means}[base].mean()
+    bases = {"e": means.exp(), "2": 2.0**means, "none": means}
+    bases["e of bits"] = (means / math.log(2)).exp()
+    return bases[base].mean()
 
 
 def _perplexity_by_cross_entropy(logits, targets, pad):
@@ -611,12 +875,13 @@ def _perplexity_as_root(logits, targets, pad):
     return float(chances.prod()) ** (-1 / len(chances))
 
 
-def _texts(seed, batch, steps, size, lengths):
+def _texts(seed, batch, steps, size, lengths, pad=0):
     logits = draw(seed, (batch, steps, size), scale=1.5)[0]
     targets = draw(seed + 50, (batch, steps))[0].mul(100).long().abs() % (size - 1) + 1
     for row, length in zip(targets, lengths):
         row[length:] = 0
-    return logits, targets, 0
+    targets[targets == pad], targets[targets == 0] = -1, pad  # 0 and pad change places
+    return logits, targets.clamp(min=0), pad
 
 
 @exercise(
@@ -633,6 +898,7 @@ def _texts(seed, batch, steps, size, lengths):
         _texts(117, 2, 3, 4, [3, 1]),
         _texts(118, 3, 5, 6, [5, 2, 4]),
         _texts(119, 2, 7, 5, [3, 7]),
+        _texts(120, 2, 4, 5, [4, 2], pad=2),
     ],
     mistakes=[
         wrong(
@@ -694,6 +960,50 @@ def _texts(seed, batch, steps, size, lengths):
             "softmax axis",
             "At each position the probabilities over the vocabulary, the last axis, sum to 1.",
             dim=1,
+        ),
+        wrong(
+            "the means of the texts are averaged",
+            "averaging",
+            "Then a token of a short text counts more; take one mean over all tokens.",
+            per="mean of means",
+        ),
+        wrong(
+            "the sum is divided by the number of texts",
+            "averaging",
+            "Perplexity is per token: divide by the number of real tokens.",
+            per="text",
+        ),
+        wrong(
+            "the perplexities of the tokens are averaged",
+            "perplexity",
+            "First the mean of the negative log-probabilities, then e to that power, once.",
+            inner="exp first",
+        ),
+        wrong(
+            "e is raised to a power in bits",
+            "perplexity",
+            "With log2 the base is 2, with natural logarithms it is e.",
+            base="e of bits",
+        ),
+        wrong(
+            "the target is not looked at",
+            "perplexity",
+            "What counts is the probability that the model gave the token that came.",
+            {"pick": "entropy"},
+            pick="best",
+            per="token",
+        ),
+        wrong(
+            "the targets are shifted once more",
+            "off by one",
+            "The target at position t belongs to the logits at position t already.",
+            shift=True,
+        ),
+        wrong(
+            "the id of padding is taken to be 0",
+            "padding in the loss",
+            "The vocabulary decides which id it is; here it is the argument pad.",
+            zero=True,
         ),
     ],
     hints=[

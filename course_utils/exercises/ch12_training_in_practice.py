@@ -12,18 +12,28 @@ from course_utils.exercises.probes import draw
 NOTEBOOK = "12_training_in_practice"
 
 
-def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows", logs="softmax"):
+def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows", logs="softmax",
+            minus=True, less="nothing"):  # fmt: skip
     rows, size = logits.shape
     share = {"V": smoothing / size, "V - 1": smoothing / (size - 1), "whole": smoothing}[others]
     top = {"keeps": 1 - smoothing + share, "loses": 1 - smoothing, "all": 1.0}[right]
     target = torch.full((rows, size), share)
     target[torch.arange(rows), targets] = top
+    if right == "turned":
+        target = smoothing * F.one_hot(targets, size) + (1 - smoothing) / size
+    if logs == "smoothed":
+        log_probs = ((1 - smoothing) * logits.softmax(-1) + smoothing / size).log()
+        return F.nll_loss(log_probs, targets)
     log_probs = {
         "softmax": logits.log_softmax(-1),
         "columns": logits.log_softmax(0),
         "none": logits.softmax(-1),
+        "twice": logits.softmax(-1).log_softmax(-1),
     }[logs]
     loss = -(target * log_probs).sum()
+    if less == "entropy":
+        loss = loss + torch.xlogy(target, target).sum()
+    loss = loss if minus else -loss
     return loss / {"rows": rows, "entries": rows * size, "none": 1}[mean]
 
 
@@ -92,6 +102,46 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
             "Cross-entropy is minus the sum of target times log probability.",
             logs="none",
         ),
+        wrong(
+            "the share is split among the other V - 1 tokens only",
+            "smoothing",
+            "Some write it so, but here all V tokens get smoothing / V, the right one on top "
+            "of its own.",
+            others="V - 1",
+            right="loses",
+            logs="softmax",
+        ),
+        wrong(
+            "smoothing and 1 - smoothing change places",
+            "smoothing",
+            "The right token keeps 1 - smoothing; smoothing is the small part, which is spread.",
+            right="turned",
+        ),
+        wrong(
+            "the prediction is smoothed, not the target",
+            "smoothing",
+            "The model's probabilities stay as they are; only the target is mixed with 1 / V.",
+            logs="smoothed",
+            right="keeps",
+        ),
+        wrong(
+            "the KL divergence is given",
+            "smoothing",
+            "It is smaller by the entropy of the targets; the cross-entropy alone is asked for.",
+            less="entropy",
+        ),
+        wrong(
+            "the softmax is taken twice",
+            "log probabilities",
+            "log_softmax takes logits, not probabilities.",
+            logs="twice",
+        ),
+        wrong(
+            "the minus sign is missing",
+            "log probabilities",
+            "Log probabilities are negative, and a loss is minus their mean.",
+            minus=False,
+        ),
     ],
     hints=[
         "First make the target distribution, (N, V); each of its rows sums to 1.",
@@ -125,7 +175,9 @@ def label_smoothed_loss(logits, targets, smoothing):
 
 def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0, scale="peak"):
     step = step + count
-    up = {"line": step / warmup, "square": (step / warmup) ** 2, "none": 1.0}[rise]
+    early, late = max(0, step - 1), warmup / max(1, step - warmup)
+    up = {"line": step / warmup, "from 0": early / warmup, "late": step / (warmup + 1),
+          "whole": step // warmup, "square": (step / warmup) ** 2, "none": 1.0}[rise]  # fmt: skip
     down = {
         "root": math.sqrt(warmup / step) if step else math.inf,
         "linear": warmup / step if step else math.inf,
@@ -133,9 +185,14 @@ def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0,
         "own root": 1 / math.sqrt(step) if step else math.inf,
         "since the peak": 1 / math.sqrt(max(0, step - warmup) + 1),
         "since the peak, from 0": 1 / math.sqrt(max(1, step - warmup)),
+        "since the warm-up": math.sqrt(late) if step > warmup else 1.0,
     }[decay]
-    share = min(up, down) if pick == "min" else max(up, down)
-    return share * (peak if scale == "peak" else 1.0)
+    if pick == "cases":
+        share = up if step <= warmup else down
+    else:
+        share = min(up, down) if pick == "min" else max(up, down)
+    scales = {"peak": peak, "share": 1.0, "paper": peak / math.sqrt(warmup)}
+    return share * scales[scale]
 
 
 @exercise(
@@ -154,12 +211,14 @@ def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0,
         (16, 0.5, 4),
         (90, 0.8, 10),
         (3, 0.8, 10),
+        (13, 0.8, 10),
     ],
     mistakes=[
         wrong(
             "steps are counted from 0",
             "off by one",
             "The first update is step 1, so it has the rate peak / warmup and not 0.",
+            {"count": 0, "rise": "from 0"},
             count=-1,
         ),
         wrong(
@@ -218,6 +277,31 @@ def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0,
             "Multiply the share by the peak.",
             scale="share",
         ),
+        wrong(
+            "the warm-up is taken off the step",
+            "learning rate",
+            "sqrt(warmup / (step - warmup)) jumps up behind the peak; take the step itself.",
+            {"pick": "cases"},
+            decay="since the warm-up",
+        ),
+        wrong(
+            "the peak comes one step late",
+            "off by one",
+            "At step = warmup the rate is the peak itself: step / warmup.",
+            rise="late",
+        ),
+        wrong(
+            "the rise is cut to whole numbers",
+            "learning rate",
+            "// gives 0 until the warm-up is over: use /.",
+            rise="whole",
+        ),
+        wrong(
+            "the paper's formula is multiplied by the peak",
+            "learning rate",
+            "min(s^-0.5, s w^-1.5) is w^-0.5 at its highest, not 1: times the root of warmup.",
+            scale="paper",
+        ),
     ],
     hints=[
         "Write the two branches as shares of the peak; both are 1 at step = warmup.",
@@ -241,6 +325,8 @@ def _clip(gradients, limit, *, norm="joint", when="too large", how="scale", powe
             return sum(g.abs().sum() for g in tensors)
         if power == "max":
             return torch.stack([g.abs().max() for g in tensors]).max()
+        if power == "mean square":
+            return torch.cat([g.flatten() for g in tensors]).square().mean().sqrt()
         if power == "squared":
             return sum(g.square().sum() for g in tensors)
         return torch.sqrt(sum(g.square().sum() for g in tensors))
@@ -249,7 +335,16 @@ def _clip(gradients, limit, *, norm="joint", when="too large", how="scale", powe
         return [g.clamp(-limit, limit) for g in gradients]
     if how == "drop" and size(gradients) > limit:
         return [torch.zeros_like(g) for g in gradients]
+    if norm == "rows":
+        rows = [g.norm(dim=-1, keepdim=True) for g in gradients]
+        return [g * (limit / n).clamp(max=1.0) for g, n in zip(gradients, rows, strict=True)]
+    if how == "one after another":
+        result = list(gradients)
+        for i, g in enumerate(gradients):
+            result[i] = g * min(1.0, limit / size(result))
+        return result
     sizes = {
+        "mean": [sum(size([g]) for g in gradients) / len(gradients)] * len(gradients),
         "joint": [size(gradients)] * len(gradients),
         "each": [size([g]) for g in gradients],
         "largest": [max(size([g]) for g in gradients)] * len(gradients),
@@ -260,6 +355,10 @@ def _clip(gradients, limit, *, norm="joint", when="too large", how="scale", powe
         factors = [min(1.0, f) for f in factors]
     if how == "divide":
         factors = [f / limit for f in factors] if factors[0] < 1 else factors
+    if how == "turned":
+        factors = [1 / f for f in factors]
+    if how == "turned, at most 1":
+        factors = [min(1.0, n / limit) for n in sizes]
     return [g * f for g, f in zip(gradients, factors, strict=True)]
 
 
@@ -347,6 +446,38 @@ def _clip_by_torch(gradients, limit):
             "The length of a vector is the root of the sum of its squares.",
             power="max",
         ),
+        wrong(
+            "every row is clipped by its own norm",
+            "gradient norm",
+            "All entries of all tensors are one vector with one norm.",
+            norm="rows",
+            how="scale",
+        ),
+        wrong(
+            "the norms of the tensors are averaged",
+            "gradient norm",
+            "All tensors count in full: the root of the sum of all squares.",
+            norm="mean",
+        ),
+        wrong(
+            "the norm is the root of the mean square",
+            "gradient norm",
+            "The length is the root of the sum of squares; no count divides it.",
+            power="mean square",
+        ),
+        wrong(
+            "the factor is turned over",
+            "gradient norm",
+            "limit / norm is below 1 and shortens; norm / limit lengthens.",
+            {"how": "turned, at most 1"},
+            how="turned",
+        ),
+        wrong(
+            "the norm is taken anew after each tensor",
+            "gradient norm",
+            "Take the joint norm once, before anything is shortened.",
+            how="one after another",
+        ),
     ],
     hints=[
         "First one number: the length of the vector of all entries of all tensors.",
@@ -374,25 +505,43 @@ def clip_by_norm(gradients, limit):
     return [g * factor for g in gradients]
 
 
-def _accumulate(weight, micro_batches, pad, *, average="tokens", hide="loss", add="all"):
-    total, counted, means = torch.zeros_like(weight), 0, torch.zeros_like(weight)
+def _accumulate(weight, micro_batches, pad, *, average="tokens", hide="loss", add="all",
+                logits="plain", zero=False):  # fmt: skip
+    pad = 0 if zero else pad
+    gradients, counts = [], []
     for x, targets in micro_batches:
         w = weight.detach().clone().requires_grad_()
-        losses = F.cross_entropy((x @ w).flatten(0, 1), targets.flatten(), reduction="none")
-        real = (targets != pad).flatten()
-        n = int(real.sum()) if hide != "nothing" else real.numel()
-        kept = losses if hide == "nothing" else losses * real
+        scores = (x @ w).softmax(-1) if logits == "softmax" else x @ w
+        losses = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="none")
+        real = targets != pad
+        kept = losses if hide in ("nothing", "below only") else losses * real.flatten()
+        if average == "each sentence":
+            kept = kept.view_as(targets) / real.sum(1, keepdim=True)
         kept.sum().backward()
-        n_for_mean = real.numel() if hide == "above only" else n
-        if add == "last":
-            total, counted, means = torch.zeros_like(weight), 0, torch.zeros_like(weight)
-        total, counted, means = total + w.grad, counted + n_for_mean, means + w.grad / n_for_mean
+        gradients.append(w.grad)
+        counts.append(real.numel() if hide in ("nothing", "above only") else int(real.sum()))
+    if add == "last":
+        gradients, counts = gradients[-1:], counts[-1:]
+    total = sum(gradients)
+    if add == "twice":  # the sums so far are added up, as .grad holds them
+        total = sum(sum(gradients[: i + 1]) for i in range(len(gradients)))
+    means = [g / n for g, n in zip(gradients, counts)]
+    sentences = [len(x) for x, _ in micro_batches][-len(means) :]
+    positions = [targets.numel() for _, targets in micro_batches][-len(means) :]
+
+    def weighed(sizes):
+        return sum(mean * n for mean, n in zip(means, sizes)) / sum(sizes)
+
     return {
-        "tokens": total / counted,
-        "means": means / len(micro_batches),
-        "sum of means": means,
+        "tokens": total / sum(counts),
+        "means": sum(means) / len(micro_batches),
+        "sum of means": sum(means),
         "sum": total,
         "micro-batches": total / len(micro_batches),
+        "last count": total / counts[-1],
+        "sentences": weighed(sentences),
+        "positions": weighed(positions),
+        "each sentence": total / sum(sentences),
     }[average]
 
 
@@ -451,6 +600,14 @@ def _accumulate_weighted(weight, micro_batches, pad):
             ],
             0,
         ),
+        (
+            draw(132, (2, 3))[0],
+            [
+                (draw(133, (2, 3, 2))[0], torch.tensor([[0, 1, 2], [1, 2, 2]])),
+                (draw(134, (1, 2, 2))[0], torch.tensor([[0, 2]])),
+            ],
+            2,
+        ),
     ],
     mistakes=[
         wrong(
@@ -495,6 +652,55 @@ def _accumulate_weighted(weight, micro_batches, pad):
             "gradient",
             "Gradients of all micro-batches add up; do not reset between them.",
             add="last",
+        ),
+        wrong(
+            "the means are weighed by numbers of sentences",
+            "averaging",
+            "A sentence may be short: weigh each micro-batch by its number of real tokens.",
+            average="sentences",
+        ),
+        wrong(
+            "the means are weighed by numbers of positions",
+            "padding in the loss",
+            "Padding is among the positions: weigh each micro-batch by its number of real tokens.",
+            average="positions",
+        ),
+        wrong(
+            "every sentence counts alike",
+            "averaging",
+            "The mean is per real token: a longer sentence counts more.",
+            average="each sentence",
+        ),
+        wrong(
+            "padding is summed above the line",
+            "padding in the loss",
+            "Only real tokens are counted, so only their losses may be added (ignore_index).",
+            hide="below only",
+        ),
+        wrong(
+            "the count is that of the last micro-batch",
+            "averaging",
+            "The numbers of real tokens add up over the micro-batches, as the gradients do.",
+            average="last count",
+        ),
+        wrong(
+            "gradients are added twice",
+            "gradient",
+            ".grad holds the sum so far already; adding it to a sum of your own counts early "
+            "ones again.",
+            add="twice",
+        ),
+        wrong(
+            "the softmax is taken twice",
+            "log probabilities",
+            "cross_entropy takes logits and does the softmax itself.",
+            logits="softmax",
+        ),
+        wrong(
+            "the id of padding is taken to be 0",
+            "padding in the loss",
+            "Which id is padding is said by the argument pad.",
+            zero=True,
         ),
     ],
     hints=[

@@ -18,8 +18,12 @@ def _window(num_tokens, radius, *, side="both", width="radius", bound=0, itself=
     behind = at[:, None] - at[None, :]
     if ends == "joined":
         behind = (behind + num_tokens // 2) % num_tokens - num_tokens // 2
-    reach = (radius // 2 if width == "whole" else radius) + bound
+    sizes = {"whole": radius // 2, "twice": 2 * radius, "squared": math.isqrt(radius)}
+    reach = sizes.get(width, radius) + bound
     near = behind.abs() <= reach
+    if ends == "moved":
+        start = (at - reach).clamp(max=num_tokens - 1 - 2 * reach).clamp(min=0)[:, None]
+        near = (at >= start) & (at <= start + 2 * reach)
     if sign != "lost":
         near = behind <= reach if sign == "kept" else -behind <= reach
     if end == "one short":
@@ -146,6 +150,24 @@ _WINDOW_MISTAKES = [
             "A window slides: each query stands in the middle of its own.",
             shape="blocks",
         ),
+        wrong(
+            "the window is moved inside at the ends",
+            "locality",
+            "At the ends it is cut: the first token has no neighbours before it, and none instead.",
+            ends="moved",
+        ),
+        wrong(
+            "the radius is doubled",
+            "off by one",
+            "The distance is at most `radius` on each side; the whole width is 2 * radius + 1.",
+            width="twice",
+        ),
+        wrong(
+            "the square of the distance is compared",
+            "off by one",
+            "Compare the distance itself with the radius: abs, or the root of the square.",
+            width="squared",
+        ),
     ],
     hints=[
         "Write the position of the query minus that of the key as a (T, T) tensor.",
@@ -187,7 +209,8 @@ def _sparse(num_tokens, radius, global_positions, *, globals="both", joined="or"
     else:
         chosen[global_positions] = True
     rows, columns = chosen[:, None].expand_as(near), chosen[None, :].expand_as(near)
-    far = {"both": rows | columns, "rows": rows, "columns": columns, "crossing": rows & columns,
+    far = {"both": rows | columns, "apart": rows ^ columns, "rows": rows,
+           "columns": columns, "crossing": rows & columns,
            "themselves": rows & torch.eye(num_tokens).bool()}  # fmt: skip
     if not local:
         return far[globals]
@@ -270,6 +293,18 @@ def _sparse(num_tokens, radius, global_positions, *, globals="both", joined="or"
             {"places": "next"},
             places="near",
         ),
+        wrong(
+            "global tokens do not see each other",
+            "mask meaning",
+            "Both being global must not switch the pair off: join with or, not xor or a sum of 1.",
+            globals="apart",
+        ),
+        wrong(
+            "the radius is doubled",
+            "off by one",
+            "The distance is at most `radius` on each side; the whole width is 2 * radius + 1.",
+            width="twice",
+        ),
     ],
     hints=[
         "Start from the window, and fill rows and columns.",
@@ -316,10 +351,21 @@ def _running(queries, keys, values, *, feature="elu + 1", on="both", sums="past"
         "relu": F.relu,
         "exp": torch.exp,
         "softmax": lambda x: x.softmax(-1),
-    }[feature]
+        "softplus": F.softplus,
+        "1 inside": lambda x: F.elu(x + 1),
+    }.get(feature)
+    if feature in ("map", "scaled map", "of the products"):
+        scores = queries @ keys.T
+        if feature == "of the products":
+            weights = (F.elu(scores) + 1).tril()
+            return weights / weights.sum(-1, keepdim=True) @ values
+        scores = scores / queries.shape[-1] ** 0.5 if feature == "scaled map" else scores
+        hidden = torch.ones_like(scores).triu(1).bool()
+        return scores.masked_fill(hidden, -math.inf).softmax(-1) @ values
     queries = queries / queries.shape[-1] ** 0.5 if scale else queries
     q = queries if on == "keys" else phi(queries)
     k = keys if on == "queries" else phi(keys)
+    values = phi(values) if on == "all three" else values
     outer = k[:, :, None] * values[:, None, :]  # (T, d, v)
     state = {
         "past": outer.cumsum(0),
@@ -334,6 +380,10 @@ def _running(queries, keys, values, *, feature="elu + 1", on="both", sums="past"
         "queries": (q * q.cumsum(0)).sum(-1, keepdim=True),
         "keys only": k.cumsum(0).sum(-1, keepdim=True),
         "count": torch.arange(1.0, len(q) + 1)[:, None],
+        "present": (q * k).sum(-1, keepdim=True),
+        "without the present": (q * (k.cumsum(0) - k)).sum(-1, keepdim=True),
+        "from 1": (q * (k.cumsum(0) + 1)).sum(-1, keepdim=True),
+        "not phi": (queries * k.cumsum(0)).sum(-1, keepdim=True),
     }
     return output if total == "none" else output / normaliser[total]
 
@@ -465,6 +515,62 @@ def _running_with_ones(q, k, v):
             "There is no root of d in φ(q) · φ(k).",
             scale=True,
         ),
+        wrong(
+            "ordinary attention is computed",
+            "score",
+            "A softmax needs the T × T map; here φ(q) · φ(k) takes its place, so that sums "
+            "can run.",
+            {"feature": "map"},
+            feature="scaled map",
+        ),
+        wrong(
+            "φ is applied to the products",
+            "score",
+            "φ(q · k) needs all pairs; φ(q) · φ(k) can be summed over the keys first.",
+            feature="of the products",
+        ),
+        wrong(
+            "1 is added inside the elu",
+            "score",
+            "φ(x) = elu(x) + 1 is positive; elu(x + 1) is not.",
+            feature="1 inside",
+        ),
+        wrong(
+            "the features are softplus",
+            "score",
+            "Also positive, but another function: here φ(x) = elu(x) + 1.",
+            feature="softplus",
+        ),
+        wrong(
+            "the values go through φ, too",
+            "role of q, k, v",
+            "φ makes weights of queries and keys; values are averaged as they are.",
+            on="all three",
+        ),
+        wrong(
+            "the sum of keys is not handed on",
+            "state",
+            "z at t is z at t - 1 plus φ(k_t), as S is.",
+            total="present",
+        ),
+        wrong(
+            "the sum of keys stops before the present",
+            "off by one",
+            "Add the present key before you use z; the first token has no other.",
+            total="without the present",
+        ),
+        wrong(
+            "the sum of keys starts at 1",
+            "state",
+            "S and z both start at zero, or the weights do not sum to 1.",
+            total="from 1",
+        ),
+        wrong(
+            "the query below the line is not φ(q)",
+            "normalisation",
+            "The same φ(q) stands above and below the line.",
+            total="not phi",
+        ),
     ],
     hints=[
         "Write it as a loop first: S and z start at zero, and each step adds to both.",
@@ -490,26 +596,38 @@ def running_attention(queries, keys, values):
 
 
 def _segment(x, memory, weights, *, context="both", asks="segment", triangle="right",
-             scale="root", keeps="both", what="inputs", end="last", gradient="cut"):  # fmt: skip
+             scale="root", keeps="both", what="inputs", end="last", gradient="cut", axis=-1,
+             through="all"):  # fmt: skip
+    if through == "nothing":
+        x = x.detach()
     W_q, W_k, W_v = weights
     joined = {
         "both": torch.cat([memory, x]),
         "raw memory": torch.cat([memory, x]),
         "segment": x,
         "memory last": torch.cat([x, memory]),
+        "memory only": memory,
     }[context]
+    joined = joined.detach() if through == "queries" else joined
     asking = torch.cat([memory, x]) if asks == "all" else x
     q, k, v = asking @ W_q, joined @ W_k, joined @ W_v
     if context == "raw memory":
         k, v = torch.cat([memory, x @ W_k]), torch.cat([memory, x @ W_v])
-    reach = k.shape[0] - q.shape[0] if triangle == "right" else 0
+    reach = k.shape[0] - q.shape[0] if triangle in ("right", "band") else 0
+    if context == "memory only":
+        reach = k.shape[0]
+    if triangle == "strict":
+        reach = k.shape[0] - q.shape[0] - 1
     if triangle == "segment":
         reach = x.shape[0]
     mask = torch.ones(q.shape[0], k.shape[0], dtype=torch.bool).tril(reach)
     if triangle == "none":
         mask = torch.ones_like(mask)
-    scores = q @ k.T / (1 if scale == "none" else q.shape[1] ** 0.5)
-    output = scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
+    if triangle == "band":
+        mask = mask.triu()
+    divisors = {"none": 1, "d": q.shape[1], "keys": k.shape[0] ** 0.5}
+    scores = q @ k.T / divisors.get(scale, q.shape[1] ** 0.5)
+    output = scores.masked_fill(~mask, -math.inf).softmax(axis) @ v
     size = memory.shape[0]
     new = {"inputs": x, "outputs": output[-x.shape[0] :], "keys": x @ W_k}[what]
     held = {"both": torch.cat([memory, new]), "segment": new, "memory": memory}[keeps]
@@ -518,9 +636,18 @@ def _segment(x, memory, weights, *, context="both", asks="segment", triangle="ri
 
 
 def play_segment(answer, x, memory, weights):
-    """Read a segment whose tokens need a gradient, and see whether the memory kept it."""
+    """Read a segment whose tokens need a gradient, and see where it comes through."""
     output, kept = answer(x.requires_grad_(), memory, weights)
-    return {"output": output, "memory": kept, "memory needs a gradient": kept.requires_grad}
+    gradient = torch.zeros_like(x)
+    if output.requires_grad:
+        found = torch.autograd.grad(output.mean(), x, retain_graph=True, allow_unused=True)
+        gradient = gradient if found[0] is None else found[0]
+    return {
+        "output": output,
+        "memory": kept,
+        "memory needs a gradient": kept.requires_grad,
+        "gradient of x": gradient,
+    }
 
 
 def _segment_fused(x, memory, weights):
@@ -653,6 +780,56 @@ def _segment_without_grad(x, memory, weights):
             "cache",
             "Without .detach() the next backward pass would run through all earlier segments.",
             gradient="kept",
+        ),
+        wrong(
+            "a token does not see itself",
+            "off by one",
+            "Token i of the segment stands at M + i and may look at that place, too: tril(M), "
+            "triu(M + 1).",
+            triangle="strict",
+        ),
+        wrong(
+            "each token sees only the M tokens before it",
+            "locality",
+            "Each token sees the whole memory, however far on in the segment it stands.",
+            triangle="band",
+        ),
+        wrong(
+            "the segment is not looked at",
+            "cache",
+            "Keys and values come from memory and segment together.",
+            context="memory only",
+        ),
+        wrong(
+            "the softmax runs over the queries",
+            "softmax axis",
+            "Each query shares out its weight over the keys, the last axis.",
+            axis=0,
+        ),
+        wrong(
+            "the scores are divided by d, not by its root",
+            "scale",
+            "The spread of a dot product is the square root of its size.",
+            scale="d",
+        ),
+        wrong(
+            "the root of the number of keys is taken",
+            "scale",
+            "A dot product has d terms, however many keys there are.",
+            scale="keys",
+        ),
+        wrong(
+            "no gradient comes through keys and values",
+            "gradient",
+            "Only the new memory is detached; the segment itself is trained through its keys "
+            "and values.",
+            through="queries",
+        ),
+        wrong(
+            "no gradient comes through at all",
+            "gradient",
+            "detach or no_grad belongs to the new memory alone, not to the output.",
+            through="nothing",
         ),
     ],
     hints=[

@@ -44,6 +44,16 @@ def _learns(layer, size, known):
     )
 
 
+def _input_gradient(layer, x):
+    """What comes back to the input: zeros where nothing does."""
+    x = x.clone().requires_grad_()
+    output = layer(x)
+    if not output.requires_grad:
+        return torch.zeros_like(x)
+    (gradient,) = torch.autograd.grad(output.sum(), x, allow_unused=True)
+    return torch.zeros_like(x) if gradient is None else gradient
+
+
 def play_lora(answer, weight, bias, x, A, B, alpha):
     """Wrap a layer, look at its start, then give A and B known values and run it."""
     base = nn.Linear(weight.shape[1], weight.shape[0])
@@ -57,7 +67,10 @@ def play_lora(answer, weight, bias, x, A, B, alpha):
         "the first step moves A or B": _learns(layer, x.shape[-1], (A, B)),
     }
     _set_known(layer, (A, B))
-    return outcome | {"output": layer(x).detach()}
+    for p in layer.parameters():  # biases of A and B, if there are any
+        if p.requires_grad and p.dim() == 1 and p is not base.bias:
+            p.data.zero_()
+    return outcome | {"output": layer(x).detach(), "gradient of x": _input_gradient(layer, x)}
 
 
 class _LoRA(nn.Module):
@@ -70,6 +83,10 @@ class _LoRA(nn.Module):
     order = "A first"
     between = "nothing"
     registered = True
+    base_call = "plain"
+    reads = "x"
+    biases = "none"
+    learned_scale = False
 
     def __init__(self, base, rank, alpha):
         super().__init__()
@@ -83,19 +100,30 @@ class _LoRA(nn.Module):
         A = A * 0 if self.start == "both zero" else A
         B = B if self.start == "both random" else B * 0
         self.A, self.B = (nn.Parameter(A), nn.Parameter(B)) if self.registered else (A, B)
-        scales = {"alpha / r": alpha / rank, "none": 1, "alpha": alpha, "r / alpha": rank / alpha}
+        scales = {"alpha / r": alpha / rank, "none": 1, "alpha": alpha, "r / alpha": rank / alpha,
+                  "root": alpha / rank**0.5}  # fmt: skip
         self.factor = scales[self.scale]
+        if self.learned_scale:
+            self.gain = nn.Parameter(torch.tensor(float(self.factor)))
+        if self.biases != "none":
+            self.b = nn.Parameter(torch.zeros(rank))
+            self.c = nn.Parameter(torch.full((base.out_features,), float(self.biases == "drawn")))
 
     def forward(self, x):
+        base_gives = self.base(x)
+        base_gives = base_gives.detach() if self.base_call == "no grad" else base_gives
+        asked, x = x, base_gives if self.reads == "base output" else x
         if self.order == "B first":
             narrow, up = x @ self.B.T, self.A.T
         else:
             narrow, up = x @ self.A.T, self.B.T
+        narrow = narrow + self.b if self.biases != "none" else narrow
         narrow = F.relu(narrow) if self.between == "relu" else narrow
-        update = self.factor * (narrow @ up)
+        wide = narrow @ up + (self.c if self.biases != "none" else 0)
+        update = (self.gain if self.learned_scale else self.factor) * wide
         if self.base_term == "none":
             return update
-        return update + (x @ self.base.weight.T if self.base_term == "no bias" else self.base(x))
+        return update + (asked @ self.base.weight.T if self.base_term == "no bias" else base_gives)
 
 
 class _LoRAFromLinears(nn.Module):
@@ -150,6 +178,12 @@ class _LoRAByMerging(nn.Module):
 
 _LORA_SCALE = [
     wrong(
+        "the scale is divided by the root of the rank",
+        "low rank",
+        "It is alpha / r here; the root belongs to attention scores, and to a variant of LoRA.",
+        scale="root",
+    ),
+    wrong(
         "the update is not scaled",
         "low rank",
         "The product B A is multiplied by alpha / r.",
@@ -187,6 +221,7 @@ _LORA_SCALE = [
         (*draw(1401, (2, 3), (2,), (1, 3), (1, 3), (2, 1)), 4.0),
         (*draw(1402, (7, 5), (7,), (4, 5), (2, 5), (7, 2)), 6.0),
         (*draw(1403, (4, 6), (4,), (2, 6), (3, 6), (4, 3)), 1.5),
+        (*draw(1404, (3, 3), (3,), (2, 3), (2, 3), (3, 2)), 3.0),
     ],
     mistakes=[
         wrong(
@@ -239,10 +274,44 @@ _LORA_SCALE = [
             between="relu",
         ),
         wrong(
-            "A and B are plain tensors",
+            "A and B are not trained",
             "frozen base",
-            "Only an nn.Parameter is found by the optimizer.",
+            "Both must be an nn.Parameter, and freezing is for the base alone.",
             registered=False,
+        ),
+        wrong(
+            "the base is called without a gradient instead of being frozen",
+            "frozen base",
+            "no_grad or detach in forward cuts off what is trained before this layer, and the "
+            "base still counts as trained: base.requires_grad_(False).",
+            frozen="none",
+            base_call="no grad",
+        ),
+        wrong(
+            "no gradient comes back through the base",
+            "gradient",
+            "A frozen base is still on the way back to x: leave out no_grad and detach in forward.",
+            base_call="no grad",
+        ),
+        wrong(
+            "the update reads what the base gives",
+            "residual",
+            "A x and base(x) stand beside each other; both read x.",
+            reads="base output",
+            order="A first",
+        ),
+        wrong(
+            "A and B have biases",
+            "low rank",
+            "The update is B A x alone; an nn.Linear for A or B needs bias=False.",
+            {"biases": "zero"},
+            biases="drawn",
+        ),
+        wrong(
+            "the scale is trained, too",
+            "counting",
+            "alpha / r is a fixed number; only A and B are trained.",
+            learned_scale=True,
         ),
     ],
     hints=[
@@ -280,7 +349,10 @@ def _merge_update(weight, A, B, alpha, *, scale="alpha / r", keep=True, sign=1):
         "in": alpha / A.shape[1],
         "out": alpha / B.shape[0],
         "root": alpha / math.sqrt(rank),
+        "twice": (alpha / rank) ** 2,
     }[scale]
+    if keep == "scaled, too":
+        return factor * (weight + sign * (B @ A))
     return (weight if keep else 0) + sign * factor * (B @ A)
 
 
@@ -306,12 +378,6 @@ def _merge_update(weight, A, B, alpha, *, scale="alpha / r", keep=True, sign=1):
             scale="in",
         ),
         wrong(
-            "the scale is divided by the root of the rank",
-            "low rank",
-            "It is alpha / r here; the root belongs to attention scores.",
-            scale="root",
-        ),
-        wrong(
             "the pre-trained weight is lost",
             "frozen base",
             "The update is added to the weight.",
@@ -329,6 +395,18 @@ def _merge_update(weight, A, B, alpha, *, scale="alpha / r", keep=True, sign=1):
             "The product must be (out, in) like the weight: B is (out, r) and A is (r, in).",
             {"scale": "transposed"},
             scale="AB",
+        ),
+        wrong(
+            "the pre-trained weight is scaled, too",
+            "frozen base",
+            "alpha / r belongs to the update alone.",
+            keep="scaled, too",
+        ),
+        wrong(
+            "the scale is used twice",
+            "low rank",
+            "The product B A is multiplied by alpha / r once.",
+            scale="twice",
         ),
     ],
     hints=[
@@ -361,7 +439,7 @@ def play_adapter(answer, x, known):
         "the first step moves a matrix": _learns(layer, x.shape[-1], known[::2]),
     }
     _set_known(layer, known)
-    return outcome | {"output": layer(x).detach()}
+    return outcome | {"output": layer(x).detach(), "gradient of x": _input_gradient(layer, x)}
 
 
 class _Adapter(nn.Module):
@@ -372,13 +450,22 @@ class _Adapter(nn.Module):
     activation = "between"
     biases = True
     width = "bottleneck"
+    norm = False
+    cut = "nothing"
 
     def __init__(self, d_model, bottleneck):
         super().__init__()
         bottleneck = d_model if self.width == "d_model" else bottleneck
         self.down = nn.Linear(d_model, bottleneck, bias=self.biases)
         self.up = nn.Linear(bottleneck, d_model, bias=self.biases)
-        zeroed = {"up zero": [self.up], "random": [], "both zero": [self.up, self.down]}
+        if self.norm:
+            self.first = nn.LayerNorm(d_model)
+        zeroed = {
+            "up zero": [self.up],
+            "random": [],
+            "both zero": [self.up, self.down],
+            "down zero": [self.down],
+        }
         for layer in zeroed.get(self.start, [self.up]):
             for name, p in layer.named_parameters():
                 if not (self.start == "up bias left" and name == "bias"):
@@ -387,12 +474,18 @@ class _Adapter(nn.Module):
             nn.init.ones_(self.up.bias)
 
     def forward(self, x):
-        narrow = self.down(x)
-        narrow = F.relu(narrow) if self.activation == "between" else narrow
+        seen = x.detach() if self.cut == "inside" else x
+        seen = self.first(seen) if self.norm else seen
+        narrow = self.down(F.relu(seen) if self.activation == "before" else seen)
+        between = {"between": F.relu, "gelu": F.gelu, "tanh": torch.tanh, "silu": F.silu}
+        narrow = between.get(self.activation, nn.Identity())(narrow)
         wide = self.up(narrow)
         wide = F.relu(wide) if self.activation == "after" else wide
         if self.residual == "none":
             return wide
+        if self.residual == "halved":
+            return (x + wide) / 2
+        x = x.detach() if self.cut == "around" else x
         return F.relu(x + wide) if self.residual == "inside" else x + wide
 
 
@@ -465,9 +558,10 @@ class _AdapterFunctional(nn.Module):
             start="random",
         ),
         wrong(
-            "both maps start at zero",
+            "the way down starts at zero",
             "neutral start",
             "Then no gradient reaches either matrix; only the way up starts at zero.",
+            {"start": "down zero"},
             start="both zero",
         ),
         wrong(
@@ -505,6 +599,39 @@ class _AdapterFunctional(nn.Module):
             "counting",
             "The space between is bottleneck wide, not d_model.",
             width="d_model",
+        ),
+        wrong(
+            "the activation is no ReLU",
+            "activation",
+            "Other functions do as well, but here a ReLU is asked for.",
+            {"activation": "tanh"},
+            {"activation": "silu"},
+            activation="gelu",
+        ),
+        wrong(
+            "the activation stands before the way down",
+            "activation",
+            "It belongs between the two maps; else they are one linear map.",
+            activation="before",
+        ),
+        wrong(
+            "the input is normalised first",
+            "norm place",
+            "This adapter has two linear maps and a ReLU; there is no LayerNorm in it.",
+            norm=True,
+        ),
+        wrong(
+            "the sum is halved",
+            "residual",
+            "At first the adapter must give what it reads, not half of it.",
+            residual="halved",
+        ),
+        wrong(
+            "no gradient comes back through one of the two ways",
+            "gradient",
+            "What is trained before the adapter needs both: leave out detach and no_grad.",
+            {"cut": "around"},
+            cut="inside",
         ),
     ],
     hints=[
@@ -544,6 +671,7 @@ def _prefix_attend(
     scaled=True,
     softmax="one",
     axis=-1,
+    fill=-1e9,
 ):
     batch, m = len(keys), len(prefix_keys)
     p_k, p_v = (p.expand(batch, -1, -1) for p in (prefix_keys, prefix_values))
@@ -555,22 +683,29 @@ def _prefix_attend(
         p_k, p_v, m = p_k[:, :0], p_v[:, :0], 0
     all_keys = torch.cat([p_k, keys], 1)  # (B, m + Tk, d)
     all_values = torch.cat([values, p_v] if values_at == "back" else [p_v, values], 1)
+    if hidden == "front":
+        all_keys, all_values = torch.cat([keys, p_k], 1), torch.cat([values, p_v], 1)
     see_prefix = torch.ones(batch, m).bool()
     front = {
         "padding": [see_prefix, real_keys],
         "prefix too": [~see_prefix, real_keys],
         "inverted": [see_prefix, ~real_keys],
+        "front": [see_prefix, real_keys],
         "wrong end": [real_keys, see_prefix],
         "nothing": [see_prefix, torch.ones_like(real_keys)],
     }[hidden]
     mask = torch.cat(front, 1)[:, None]  # (B, 1, m + Tk)
     if hidden == "not extended":
         mask = real_keys[:, None]
-    scores = queries @ all_keys.mT / (math.sqrt(queries.shape[-1]) if scaled else 1)
-    scores = scores.masked_fill(~mask, -1e9)
-    if softmax == "two":
+    divisors = {True: queries.shape[-1] ** 0.5, False: 1, "d": queries.shape[-1]}
+    scores = queries @ all_keys.mT / divisors.get(scaled, all_keys.shape[1] ** 0.5)
+    if fill == "after":
+        return scores.softmax(axis) * mask @ all_values
+    scores = scores.masked_fill(~mask, fill)
+    if softmax in ("two", "two, halved"):
         parts = scores.split([m, keys.shape[1]], -1)
-        return torch.cat([part.softmax(axis) for part in parts], -1) @ all_values
+        both = torch.cat([part.softmax(axis) for part in parts], -1) @ all_values
+        return both / 2 if softmax == "two, halved" else both
     return scores.softmax(axis) @ all_values
 
 
@@ -632,6 +767,7 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 
             "the mask is extended at the wrong end",
             "mask axis",
             "The entries of the prefix stand where its keys stand.",
+            {"hidden": "front"},
             hidden="wrong end",
         ),
         wrong(
@@ -664,6 +800,7 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 
             "prefix and tokens have a softmax each",
             "normalisation",
             "They compete: one softmax over all m + Tk keys, so that a row sums to 1.",
+            {"softmax": "two, halved"},
             softmax="two",
         ),
         wrong(
@@ -677,6 +814,30 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 
             "softmax axis",
             "Each query shares out its weight over the keys, the last axis.",
             axis=-2,
+        ),
+        wrong(
+            "hidden scores become 0",
+            "mask timing",
+            "exp(0) = 1 is a weight; -inf gives none.",
+            fill=0.0,
+        ),
+        wrong(
+            "the mask comes after the softmax",
+            "mask timing",
+            "Then the visible weights no longer sum to 1: hide scores before it.",
+            fill="after",
+        ),
+        wrong(
+            "the scores are divided by d, not by its root",
+            "scale",
+            "The spread of a dot product is the square root of its size.",
+            scaled="d",
+        ),
+        wrong(
+            "the root of the number of keys is taken",
+            "scale",
+            "A dot product has d terms, however many keys there are.",
+            scaled="keys",
         ),
     ],
     hints=[
@@ -700,11 +861,21 @@ def prefix_attend(queries, keys, values, prefix_keys, prefix_values, real_keys):
     return torch.softmax(scores.masked_fill(~mask[:, None], -math.inf), dim=-1) @ values
 
 
-def _preference(better, worse, *, sign=1, form="log sigmoid", over="mean", minus=True):
+def _preference(better, worse, *, sign=1, form="log sigmoid", over="mean", minus=True,
+                pairs="own"):  # fmt: skip
+    if pairs == "all":
+        better, worse = better[:, None], worse[None]
+    if pairs == "means":
+        better, worse = better.mean(), worse.mean()
     d = sign * (better - worse)
     losses = {
         "log sigmoid": lambda: F.logsigmoid(d),
         "overflows": lambda: torch.log(torch.exp(better) / (torch.exp(better) + torch.exp(worse))),
+        "overflows late": lambda: torch.log(torch.sigmoid(d)),
+        "log last": lambda: torch.sigmoid(d).mean().log(),
+        "counted": lambda: (d > 0).float(),
+        "errors": lambda: -(d <= 0).float(),
+        "two": lambda: F.logsigmoid(d) / math.log(2),
         "no log": lambda: torch.sigmoid(d),
         "no sigmoid": lambda: d,
         "apart": lambda: F.logsigmoid(better) + F.logsigmoid(-worse),
@@ -765,7 +936,9 @@ def _preference(better, worse, *, sign=1, form="log sigmoid", over="mean", minus
         wrong(
             "exp overflows",
             "overflow",
-            "exp(200) is infinite in float32: use the difference, and logsigmoid.",
+            "In float32 exp(200) is infinite and sigmoid(-123) is 0, whose log is infinite, too: "
+            "take the difference, and one function for the log of the sigmoid.",
+            {"form": "overflows late"},
             form="overflows",
         ),
         wrong(
@@ -785,6 +958,37 @@ def _preference(better, worse, *, sign=1, form="log sigmoid", over="mean", minus
             "averaging",
             "Take the mean over the pairs, so that their number does not matter.",
             over="sum",
+        ),
+        wrong(
+            "every answer is compared with every other",
+            "averaging",
+            "Pair i is better[i] against worse[i]; a (N, 1) minus a (N,) makes N × N differences.",
+            pairs="all",
+        ),
+        wrong(
+            "the rewards are averaged first",
+            "averaging",
+            "Each pair has its own difference and its own loss; the mean is taken last.",
+            pairs="means",
+        ),
+        wrong(
+            "the mean is taken before the logarithm",
+            "averaging",
+            "The losses are averaged, minus the log for each pair, not the probabilities.",
+            form="log last",
+        ),
+        wrong(
+            "pairs in the right order are counted",
+            "preference",
+            "A count has no gradient; the loss also says by how much an answer wins.",
+            {"form": "errors"},
+            form="counted",
+        ),
+        wrong(
+            "the logarithm has base 2",
+            "log probabilities",
+            "It is the natural logarithm: a pair of equal rewards costs 0.693.",
+            form="two",
         ),
     ],
     hints=[
@@ -817,20 +1021,30 @@ def _objective(
     weigh="kl",
     average="policy",
     normalised=True,
+    turned=False,
 ):
     log_p, log_r = logits, reference_logits
     if normalised:
         log_p, log_r = log_p.log_softmax(-1), log_r.log_softmax(-1)
     p, r = log_p.exp(), log_r.exp()
-    mean = {"policy": p @ rewards, "reference": r @ rewards, "plain": rewards.mean()}[average]
+    mean = {"policy": p @ rewards, "reference": r @ rewards, "plain": rewards.mean()}
+    mean["best"], mean["log"] = rewards[logits.argmax()], log_p @ rewards
+    mean = mean[average]
     divergence = {
         "policy": (p * (log_p - log_r)).sum(),
         "reversed": (r * (log_r - log_p)).sum(),
         "weighed by the reference": (r * (log_p - log_r)).sum(),
         "no reference": (p * log_p).sum(),
         "not weighed": (log_p - log_r).sum(),
+        "averaged": (p * (log_p - log_r)).mean(),
+        "no logs": (p * (p - r)).sum(),
+        "quotient of logs": (p * (log_p / log_r)).sum(),
+        "entropy of the reference": -(p * log_r).sum(),
+        "squared": (p * (log_p - log_r).square()).sum(),
         "none": 0.0 * log_p.sum(),
     }[kl]
+    if turned:
+        mean, divergence = -mean, -divergence
     if weigh == "reward":
         return beta * mean + sign * divergence
     return mean + sign * (beta if weigh == "kl" else 1) * divergence
@@ -912,6 +1126,54 @@ def _objective(
             "normalisation",
             "exp(logits) does not sum to 1: log_softmax first.",
             normalised=False,
+        ),
+        wrong(
+            "the KL divergence is averaged over the answers",
+            "averaging",
+            "The policy's probabilities are the weights already: sum, and do not divide by K.",
+            kl="averaged",
+        ),
+        wrong(
+            "probabilities are compared, not their logarithms",
+            "log probabilities",
+            "KL is the policy's mean of log policy - log reference.",
+            kl="no logs",
+        ),
+        wrong(
+            "the logarithms are divided",
+            "log probabilities",
+            "log(p / r) is log p - log r, not log p / log r.",
+            kl="quotient of logs",
+        ),
+        wrong(
+            "the policy's own entropy is left out",
+            "reference policy",
+            "KL is the cross-entropy with the reference minus the entropy of the policy.",
+            kl="entropy of the reference",
+        ),
+        wrong(
+            "the difference of the logarithms is squared",
+            "reference policy",
+            "KL takes the difference itself; the sum is never negative all the same.",
+            kl="squared",
+        ),
+        wrong(
+            "only the most probable answer is rewarded",
+            "averaging",
+            "The mean is taken over all answers, each as often as the policy gives it.",
+            average="best",
+        ),
+        wrong(
+            "rewards are weighed by log-probabilities",
+            "log probabilities",
+            "A mean weighs by probabilities: exp of the log-probabilities.",
+            average="log",
+        ),
+        wrong(
+            "a loss is given",
+            "preference",
+            "The objective is maximised; a loss would be minus it.",
+            turned=True,
         ),
     ],
     hints=[

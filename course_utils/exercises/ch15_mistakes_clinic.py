@@ -11,10 +11,20 @@ from course_utils.exercises.probes import draw
 NOTEBOOK = "15_mistakes_clinic"
 
 
-def _any_width(max_len, d_model, *, last="sine", order="alternate", exponent="width", first=0):
+def _any_width(max_len, d_model, *, last="sine", order="alternate", exponent="width", first=0,
+               cosines_at="pair"):  # fmt: skip
     even = torch.arange(0, d_model, 2)
-    size = {"width": d_model, "pairs": d_model // 2, "even width": d_model - d_model % 2}[exponent]
-    angles = torch.arange(first, first + max_len)[:, None] * 10000.0 ** (-even / size)
+    sizes = {
+        "width": d_model,
+        "index": 2 * d_model,
+        "pairs": d_model // 2,
+        "even width": d_model - d_model % 2,
+        "rounded up": d_model + d_model % 2,
+        "last": max(1, d_model - 1),
+    }
+    size = sizes[exponent]
+    position = torch.arange(first, first + max_len)[:, None]
+    angles = position * 10000.0 ** (-even / size)
     table = torch.zeros(max_len, d_model)
     sines, cosines = (1, 0) if order == "swapped" else (0, 1)
     if order == "blocks":
@@ -28,11 +38,18 @@ def _any_width(max_len, d_model, *, last="sine", order="alternate", exponent="wi
         table = torch.zeros(max_len, 2 * len(even))
         table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
         return table
-    for start, values in ((sines, angles.sin()), (cosines, angles.cos())):
+    turned = position * 10000.0 ** (-(even + 1) / size) if cosines_at == "own" else angles
+    if last == "left out":
+        table = table[:, : d_model - d_model % 2]
+    for start, values in ((sines, angles.sin()), (cosines, turned.cos())):
         room = table[:, start::2].shape[1]
         table[:, start::2] = values[:, :room]
-    if last == "zero" and d_model % 2:
+    if d_model % 2 and last == "zero":
         table[:, -1] = 0.0
+    if d_model % 2 and last == "cosine":
+        table[:, -1] = angles[:, -1].cos()
+    if d_model % 2 and last == "repeated":
+        table[:, -1] = table[:, -2]
     return table
 
 
@@ -121,9 +138,53 @@ def _width_cut_from_a_wider_one(rows, width):
             "The first token stands at position 0.",
             first=1,
         ),
+        wrong(
+            "the width in the exponent is rounded up",
+            "frequency",
+            "The exponent divides by d itself: a table of d + 1 columns, cut to d, has other "
+            "frequencies.",
+            exponent="rounded up",
+        ),
+        wrong(
+            "the 2 in the exponent is missing",
+            "frequency",
+            "Pair i has the exponent 2i / d.",
+            exponent="index",
+        ),
+        wrong(
+            "a cosine has a frequency of its own",
+            "frequency",
+            "Columns 2i and 2i + 1 are sine and cosine of one and the same angle.",
+            cosines_at="own",
+        ),
+        wrong(
+            "the last column of an odd width is a cosine",
+            "sine and cosine",
+            "It is an even column, so it holds a sine.",
+            last="cosine",
+        ),
+        wrong(
+            "the last column of an odd width repeats the one before",
+            "sine and cosine",
+            "It starts a new pair: the sine of the next, the lowest frequency.",
+            last="repeated",
+            cosines_at="pair",
+        ),
+        wrong(
+            "the odd width is rounded down",
+            "sine and cosine",
+            "The table must have d_model columns, or it cannot be added to the embeddings.",
+            last="left out",
+        ),
+        wrong(
+            "the exponent is divided by d - 1",
+            "frequency",
+            "The formula divides by d: even the lowest frequency stays above 1 / 10000.",
+            exponent="last",
+        ),
     ],
     hints=[
-        "How many sines and how many cosines does a width of 7 have?",
+        "How many sines and how many cosines does a width of 7 have? The exponent stays 2i / 7.",
         "table[:, 1::2] has d_model // 2 columns, one fewer than there are frequencies.",
         "Cut the angles to that many columns before you take their cosine.",
     ],
@@ -143,14 +204,17 @@ def _filled(scores, mask, *, fill="lowest", empty="zero", hides="right", axis=-1
             dtype="kept"):  # fmt: skip
     scores = scores if dtype == "kept" else scores.to(dtype)
     visible = mask if hides == "right" else ~mask
-    number = {"lowest": torch.finfo(scores.dtype).min, "notes": -1e9, "zero": 0.0, "inf": -math.inf}
+    number = {"lowest": torch.finfo(scores.dtype).min, "notes": -1e9, "zero": 0.0, "inf": -math.inf,
+              "low": -1e4}  # fmt: skip
     if when == "after":
         weights = torch.softmax(scores, dim=axis) * visible
     else:
         weights = torch.softmax(scores.masked_fill(~visible, number[fill]), dim=axis)
-    if empty == "zero":
-        weights = weights.masked_fill(~visible.any(dim=axis, keepdim=True), 0.0)
-    return weights
+    seen = {
+        "zero": visible.any(dim=axis, keepdim=True),
+        "all": visible.all(dim=axis, keepdim=True),
+    }
+    return weights.masked_fill(~seen[empty], 0.0) if empty in seen else weights
 
 
 def play_filled(answer, scores, mask):
@@ -195,6 +259,8 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
         (torch.zeros(3, 4, dtype=torch.float16), _SEEN),
         (*draw(150, (3, 4)), _SEEN),
         (*draw(151, (2, 3, 5), scale=2.0), torch.arange(30).reshape(2, 3, 5) % 4 != 1),
+        (draw(152, (3, 4))[0] - 3e4, _SEEN),
+        (torch.zeros(3, 4, dtype=torch.bfloat16), _SEEN),
     ],
     mistakes=[
         wrong(
@@ -206,13 +272,13 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
         wrong(
             "hidden scores are set to 0",
             "mask direction",
-            "A score of 0 is a score like others; the fill must be far below all of them.",
+            "0, or finfo.tiny just above it, is a score like others; the fill must be the lowest.",
             fill="zero",
         ),
         wrong(
             "an empty row shares its weight among hidden keys",
             "empty row",
-            "Where no key is visible, all weights are 0.",
+            "Where a row of the mask has no True, all its weights are 0: look along the last axis.",
             empty="as it comes",
         ),
         wrong(
@@ -247,6 +313,20 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
             {"dtype": torch.float64},
             dtype=torch.float32,
         ),
+        wrong(
+            "the fill value is not low enough",
+            "overflow",
+            "Scores may lie below -10,000; only the lowest number of the dtype is below all "
+            "of them.",
+            fill="low",
+            when="before",
+        ),
+        wrong(
+            "rows with any hidden key are cleared",
+            "empty row",
+            "A row is empty only where no key is visible: any, not all.",
+            empty="all",
+        ),
     ],
     hints=[
         "torch.finfo(scores.dtype) knows the limits of a dtype.",
@@ -262,7 +342,8 @@ def safe_fill(scores, mask):
     return weights.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
 
 
-def _linears(num, size, *, kind="right", count=0, bias=True, square=True):
+def _linears(num, size, *, kind="right", count=0, bias=True, square=True,
+             trained=True):  # fmt: skip
     num, output = num + count, size if square else size * num
 
     def layer():
@@ -272,7 +353,7 @@ def _linears(num, size, *, kind="right", count=0, bias=True, square=True):
         return [layer() for _ in range(num)]
     if kind == "shared":
         return nn.ModuleList([layer()] * num)
-    layers = nn.ModuleList(layer() for _ in range(num))
+    layers = nn.ModuleList(layer() for _ in range(num)).requires_grad_(trained)
     if kind == "copies":
         for other in layers:
             other.load_state_dict(layers[0].state_dict())
@@ -288,8 +369,9 @@ def play_linears(answer, num, size):
         "layers": len(weights),
         "shape of the first weight": list(weights[0].shape),
         "registered parameters": sum(p.numel() for p in parameters),
+        "every weight needs a gradient": all(weight.requires_grad for weight in weights),
+        "different layers": len({id(weight) for weight in weights}),
         "equal at the start": bool(torch.equal(weights[0], weights[-1])),
-        "one and the same layer": weights[0] is weights[-1],
     }
 
 
@@ -358,6 +440,12 @@ def _linears_copied_and_drawn_anew(num, size):
             "projection",
             "Each layer keeps the size: size numbers in, size numbers out.",
             square=False,
+        ),
+        wrong(
+            "the layers are frozen",
+            "frozen base",
+            "They are to be trained, so each weight and bias needs a gradient.",
+            trained=False,
         ),
     ],
     hints=[

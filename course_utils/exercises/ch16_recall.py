@@ -17,13 +17,17 @@ def _attention(
         Q, K, V = K, Q, V
     d_k, d_v = Q.shape[-1], V.shape[-1]
     divisors = {"root": d_k**0.5, "d": d_k, "none": 1.0, "values": d_v**0.5, "times": d_k**-0.5}
+    divisors |= {"keys": K.shape[-2] ** 0.5, "heads": (Q.shape[1] * d_k) ** 0.5, "after": 1.0}
     scores = Q @ K.mT / divisors[scale]
     seen = mask if meaning == "may look" else ~mask
     if hide == "zero":
         scores = scores.masked_fill(~seen, 0.0)
+    if hide == "added":
+        scores = scores + seen
     if hide == "before":
         scores = scores.masked_fill(~seen, -math.inf)
     weights = torch.softmax(scores, dim=axis).nan_to_num(0.0)
+    weights = weights / d_k**0.5 if scale == "after" else weights
     if hide == "after":
         weights = weights.masked_fill(~seen, 0.0)
     return weights if mix == "none" else weights @ (K if mix == "K" else V)
@@ -117,6 +121,37 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
             "Keys are compared; values are passed on.",
             mix="K",
         ),
+        wrong(
+            "the scale comes after the softmax",
+            "scale",
+            "Divide the scores: weights that are divided no longer sum to 1.",
+            scale='after',
+        ),
+        wrong(
+            "the root of the number of keys is taken",
+            "scale",
+            "A dot product has d_k terms, however many keys there are.",
+            scale='keys',
+        ),
+        wrong(
+            "the root is that of all heads together",
+            "scale",
+            "Each head has dot products of d_k terms; d_model is h times as large.",
+            scale='heads',
+        ),
+        wrong(
+            "the softmax runs over the heads",
+            "softmax axis",
+            "Each query of each head shares out a weight of 1 among the keys: dim=-1.",
+            axis=1,
+        ),
+        wrong(
+            "the mask is added as 0 and 1",
+            "mask timing",
+            "Adding 1 to the visible scores hides nothing: add 0 and -inf, or use "
+            "masked_fill.",
+            hide='added',
+        ),
     ],
     hints=[
         "Scores, mask, softmax, average: four steps in this order.",
@@ -155,14 +190,19 @@ def _shapes(B, Tq, Tk, d_model, h, *, size="share", order="heads first", scores=
     d = {"share": d_model // h, "whole": d_model, "heads": h, "float": d_model / h}[size]
     queries = (B, h, Tq, d) if order == "heads first" else (B, Tq, h, d)
     rows = {"Tq Tk": (Tq, Tk), "Tk Tq": (Tk, Tq), "Tq Tq": (Tq, Tq), "d d": (d, d)}[scores]
-    joined = {"d_model": d_model, "one head": d, "h": h, "h times d": h * d}[merged]
+    joined = {"d_model": d_model, "one head": d, "h": h, "h times d": h * d}.get(merged)
     out, rows_of_heads = {"Tq": (Tq, Tq), "Tk": (Tk, Tk), "heads": (Tq, Tk)}[length]
-    return {
+    shapes = {
         "queries": queries,
         "scores": (B, h, *rows) if maps == "per head" else (B, *rows),
         "heads": (B, h, rows_of_heads, d),
-        "output": (B, out, joined),
+        "output": (B, h, out, d) if merged == "not" else (B, out, joined),
     }
+    if maps == "no batch":
+        return {name: shape[1:] for name, shape in shapes.items()}
+    if maps == "in the batch":
+        return {n: (B * h, *s[2:]) if len(s) == 4 else s for n, s in shapes.items()}
+    return shapes
 
 
 def play_shapes(answer, B, Tq, Tk, d_model, h):
@@ -255,6 +295,24 @@ def play_shapes(answer, B, Tq, Tk, d_model, h):
             {"merged": "h times d"},
             size="float",
         ),
+        wrong(
+            "the heads are not joined",
+            "head merging",
+            "At the end the heads stand side by side: three axes, (B, Tq, d_model).",
+            merged="not",
+        ),
+        wrong(
+            "batch and heads are one axis",
+            "head layout",
+            "d2l does so, B * h; here they are two axes, (B, h, ...).",
+            maps="in the batch",
+        ),
+        wrong(
+            "the batch is left out",
+            "head layout",
+            "Every tensor has the sentences as its first axis.",
+            maps="no batch",
+        ),
     ],
     hints=[
         "Which axis do the heads get, and what is left of d_model for each?",
@@ -299,13 +357,16 @@ def multi_head_shapes(B, Tq, Tk, d_model, h):
 
 
 def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases=True, norm=2,
-           ffn=2, embeddings=1, stacks=2, norms=3, output_bias=False):  # fmt: skip
+           ffn=2, embeddings=1, stacks=2, norms=3, output_bias=False, last_norms=0,
+           repeated=True):  # fmt: skip
     d = d_model
-    attend = attention * d * d + (attention * d if biases else 0)
-    forward = ffn * d * d_ff + (d_ff + d if biases else 0)
+    attend = attention * d * d + (attention * d if biases in (True, "attention") else 0)
+    forward = ffn * d * d_ff + (d_ff + d if biases in (True, "network") else 0)
+    layers = layers if repeated else 1
     encoder = attend + forward + 2 * norm * d
     decoder = (2 if cross else 1) * attend + forward + (norms if cross else 2) * norm * d
     blocks = layers * (encoder + (decoder if stacks == 2 else 0))
+    blocks += last_norms * 2 * d
     return blocks + embeddings * vocabulary * d + (vocabulary if output_bias else 0)
 
 
@@ -338,6 +399,8 @@ def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases
             "the biases are forgotten",
             "counting",
             "d_model for each of the four maps of an attention, d_ff and d_model in the network.",
+            {"biases": "network"},
+            {"biases": "attention"},
             biases=False,
         ),
         wrong(
@@ -388,6 +451,18 @@ def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases
             "counting",
             "There are as many decoder blocks.",
             stacks=1,
+        ),
+        wrong(
+            "a norm stands behind each stack",
+            "norm place",
+            "That belongs to pre-norm; in post-norm every block ends with its norm already.",
+            last_norms=2,
+        ),
+        wrong(
+            "one block of each stack is counted",
+            "counting",
+            "There are `layers` of them in each stack.",
+            repeated=False,
         ),
     ],
     hints=[
