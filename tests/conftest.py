@@ -5,7 +5,9 @@ import tempfile
 
 import hypothesis
 import matplotlib
+from browser import browser  # noqa: F401 (a fixture)
 from local_web import web  # noqa: F401 (a fixture)
+from site_pages import course_site  # noqa: F401 (a fixture)
 
 matplotlib.use("Agg")
 hypothesis.settings.register_profile("course", deadline=None, derandomize=True)

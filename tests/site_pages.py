@@ -1,4 +1,4 @@
-"""Reads the pages of a built site: what they load, where they link, and what is missing."""
+"""The course as a built site; what its pages load, where they link, and what is missing."""
 
 import re
 from functools import cache
@@ -6,8 +6,25 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pytest
+
+from course_utils.environment import ROOT
+
+NEEDED = ("sphinx", "myst_nb", "furo", "math_core")
 LOADS = {"audio", "embed", "iframe", "img", "input", "object", "script", "source", "track", "video"}
 CSS_URL = r"""(?:@import\s*|url\(\s*)['"]?([^'")\s]+)"""
+
+
+@pytest.fixture(scope="session")
+def course_site(tmp_path_factory):
+    """The folder of the site of the committed notebooks, built once for all tests."""
+    for package in NEEDED:
+        pytest.importorskip(package, reason=f"the site needs {package}, which is not installed")
+    from course_utils.site import build_site
+
+    out = tmp_path_factory.mktemp("site") / "_site"
+    build_site(ROOT, out)
+    return out
 
 
 class Page(HTMLParser):

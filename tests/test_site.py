@@ -7,12 +7,12 @@ import re
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from site_pages import asked_of_other_hosts, broken, pages
+from site_pages import NEEDED, asked_of_other_hosts, broken, pages
 
 from course_utils import course
 from course_utils.environment import ROOT
 
-for package in ("sphinx", "myst_nb", "furo", "math_core"):
+for package in NEEDED:
     pytest.importorskip(package, reason=f"the site needs {package}, which is not installed")
 site = importlib.import_module("course_utils.site")
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:myst_parser")
@@ -91,14 +91,6 @@ def small(tmp_path_factory):
     root = write_course(tmp_path_factory.mktemp("course"))
     site.build_site(root, root / "_site", COSTS)
     return root, root / "_site"
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The site of the committed notebooks."""
-    out = tmp_path_factory.mktemp("whole") / "_site"
-    site.build_site(ROOT, out)
-    return out
 
 
 def test_cover_names_each_chapter_with_its_cost(small):
@@ -233,22 +225,22 @@ def test_commands_hand_the_costs_on(tmp_path, monkeypatch, capsys):
     assert "none.json" in capsys.readouterr().err
 
 
-def test_whole_course_is_there(whole):
-    made = {path.stem for path in (whole / "notebooks").glob("*.html")}
+def test_whole_course_is_there(course_site):
+    made = {path.stem for path in (course_site / "notebooks").glob("*.html")}
     assert made == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
-    assert "course_map.svg" in text_of(whole / "index.html")
+    assert "course_map.svg" in text_of(course_site / "index.html")
 
 
-def test_whole_site_asks_no_other_host(whole):
-    assert asked_of_other_hosts(whole) == set()
+def test_whole_site_asks_no_other_host(course_site):
+    assert asked_of_other_hosts(course_site) == set()
 
 
-def test_whole_site_has_no_broken_link(whole):
-    assert broken(whole) == set()
+def test_whole_site_has_no_broken_link(course_site):
+    assert broken(course_site) == set()
 
 
-def test_each_page_has_one_title_and_words_for_every_picture(whole):
-    for path, page in pages(whole).items():
+def test_each_page_has_one_title_and_words_for_every_picture(course_site):
+    for path, page in pages(course_site).items():
         if path.parent.name == "notebooks":
             assert page.h1 == 1, path.name
             assert all(" " in alt for alt in page.alts), path.name

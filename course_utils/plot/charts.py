@@ -158,6 +158,8 @@ def _set_scales(ax, log, curves):
         if len(measured) <= 10:  # a few chosen sizes: name those, not the powers of ten
             ax.set_xticks(measured, [_short(value) for value in measured], minor=False)
             ax.set_xticks([], minor=True)
+    elif all((x == x.round()).all() for x, _ in curves.values()):  # no half epochs
+        ax.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _last_finite(x, y):
@@ -178,6 +180,7 @@ def _name_ends(figure, ax, curves, gap=12):
     ends = {name: 72 / figure.dpi * ax.transData.transform(_last_finite(*xy))[1]
             for name, xy in curves.items()}  # fmt: skip
     heights = _spread([float(np.clip(y, low, high)) for y in ends.values()], gap)
+    heights = _keep_below(high - gap / 3, heights, gap)  # half a name stands above its height
     for i, (name, height) in enumerate(zip(ends, heights, strict=True)):
         ax.annotate(name, (1, 0), xytext=(6, height - low), xycoords="axes fraction",
                     textcoords="offset points", va="center", color=darker(PALETTE[i]),
@@ -198,6 +201,14 @@ def _spread(heights, gap):
     spread = np.empty(len(heights))
     spread[order] = np.repeat(*zip(*blocks, strict=True)) + steps
     return spread.tolist()
+
+
+def _keep_below(top, heights, gap):
+    """The heights, those beyond `top` and what is in their way moved down, `gap` apart."""
+    kept = np.array(heights)
+    for rank, i in enumerate(np.argsort(-kept, kind="stable")):
+        kept[i] = min(kept[i], top - rank * gap)
+    return kept.tolist()
 
 
 def _read_curve(name, x, y):

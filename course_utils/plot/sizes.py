@@ -1,11 +1,12 @@
 """How large cells, letters and the whole figure must be for every token to be readable."""
 
 from dataclasses import dataclass
+from unicodedata import east_asian_width
 
 import numpy as np
 
 CHARACTER = 0.62  # width of a letter over the font size, on the generous side
-_WIDEST = 12.0  # inches for all panels side by side, before cells would get too small to read
+_WIDEST = 9.0  # inches for all panels side by side, before cells would get too small to read
 _SMALLEST_CELL, _LARGEST_CELL = 0.16, 0.5  # inches
 _MARGIN = 0.5  # inches for an axis label and its ticks' marks
 
@@ -53,4 +54,6 @@ def _cell(cols, n_queries, n_keys, labelled):
 
 
 def _longest(labels):
-    return CHARACTER / 72 * max(map(len, labels), default=0) if labels else 0.0
+    """Inches that the longest label takes per point of font size; Chinese letters are square."""
+    widths = (sum(1 if east_asian_width(c) in "WF" else CHARACTER for c in x) for x in labels or ())
+    return max(widths, default=0.0) / 72

@@ -27,10 +27,12 @@ INK, FAINT = "#222222", "#8A8A8A"
 DPI = 100
 
 # DejaVu Sans ships with matplotlib, so figures are the same on every machine; the others are
-# asked, in turn, only for letters that it lacks.
+# asked, in turn, only for letters that it lacks. (Of a file that holds the fonts of all of East
+# Asia, matplotlib before 3.11 knows only the first one, JP, which has the Chinese glyphs too.)
 _FALLBACK_FONTS = (
-    "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "PingFang SC",
-    "Microsoft YaHei", "Arial Unicode MS",
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC",
+    "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "PingFang SC",
+    "Hiragino Sans GB", "Microsoft YaHei", "SimHei", "Arial Unicode MS",
 )  # fmt: skip
 
 _STYLE = {

@@ -6,6 +6,7 @@ root_doc = "index"
 extensions = ["myst_nb", "course_utils.site.extension"]
 
 html_theme = "furo"
+html_favicon = "icon.svg"
 html_static_path = ["course.css"]
 html_css_files = ["course.css"]
 html_copy_source = False

@@ -1,0 +1,73 @@
+"""A lesson in JupyterLab, in a browser: it runs, is drawn, and judges what a learner types."""
+
+import io
+import json
+
+import pytest
+from browser import expect, open_notebook, run_lab
+from PIL import Image
+
+NAME = "03_scoring_functions.ipynb"
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("lab")
+
+
+@pytest.fixture(scope="module")
+def lesson(browser, scratch):
+    """The notebook, open and with all its cells run."""
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        run_lab(scratch, monkeypatch, [NAME]) as address,
+        open_notebook(browser, address, NAME, viewport={"width": 1366, "height": 900}) as lab,
+    ):
+        lab.run_all()
+        yield lab
+
+
+def colours(png):
+    """How many colours a picture has."""
+    return len(Image.open(io.BytesIO(png)).convert("RGB").getcolors(10**7))
+
+
+def test_heatmaps_are_drawn(lesson):
+    cell = lesson.go_to('show_heatmaps(scaled, "Keys"')
+    pictures = cell.locator(".jp-OutputArea-output img")
+    expect(pictures).to_have_count(2)
+    assert colours(pictures.first.screenshot()) > 100
+    margin = cell.locator(".jp-InputPrompt").first  # of one colour, but for its number
+    assert colours(margin.screenshot()) < 100
+
+
+def test_formulas_are_typeset(lesson):
+    cell = lesson.go_to(r"\frac{", "markdown")
+    expect(cell.locator("mjx-container mjx-mfrac").first).to_be_visible()
+    expect(cell.locator(".jp-MarkdownOutput")).not_to_contain_text("$")
+    expect(lesson.page.locator("mjx-merror")).to_have_count(0)
+
+
+def test_pictures_of_the_text_are_there(lesson):
+    cell = lesson.go_to("../figures/", "markdown")
+    expect(cell.locator("img")).not_to_have_js_property("naturalWidth", 0)
+
+
+def test_a_typed_answer_is_judged(lesson, scratch):
+    """Wrong first, then right: the check names the mistake, then turns green."""
+    for scores, verdict, words in (
+        ("queries @ keys.mT", "not right yet", "The scores are not scaled."),
+        ("queries @ keys.mT / queries.shape[-1] ** 0.5", "✓ scaled_attention: right", ""),
+    ):
+        lesson.replace_last_line(
+            lesson.go_to("def scaled_attention"),
+            f"weights = torch.softmax({scores}, dim=-1)\nreturn weights @ values, weights",
+        )
+        lesson.run_active()
+        lesson.run_active()
+        box = lesson.go_to("check(scaled_attention)").get_by_role("group").filter(has_text=verdict)
+        expect(box).to_contain_text(words)
+    expect(box).to_have_css("border-left-color", "rgb(27, 127, 92)")
+    log = (scratch / "progress.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [entry for entry in map(json.loads, log) if entry["exercise"] == "scaled_attention"]
+    assert [entry["outcome"] for entry in entries[-2:]] == ["mistake", "right"]

@@ -1,0 +1,86 @@
+"""The site of the course in a browser: read on a phone, on a laptop, in the dark, and searched."""
+
+import io
+
+import pytest
+from browser import expect, open_page, serve
+from PIL import Image
+
+from course_utils.environment import ROOT
+
+PHONE = {"width": 390, "height": 844}
+LAPTOP = {"width": 1366, "height": 768}
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def address(course_site):
+    with serve(course_site) as address:
+        yield address
+
+
+@pytest.fixture
+def open_site(browser, address):
+    """open_site(path, **options of the context): a page of the site, checked when it is left."""
+    return lambda path, **options: open_page(browser, f"{address}/{path}", **options)
+
+
+def wait_for_pictures(page):
+    """Wait until every picture of the page is there."""
+    page.evaluate("() => { for (const picture of document.images) picture.loading = 'eager'; }")
+    page.wait_for_function(
+        "() => [...document.images].every(each => each.complete && each.naturalWidth > 0)"
+    )
+
+
+def test_the_course_is_read_from_first_to_last_page_on_a_phone(open_site):
+    """By its own links; no page is wider than the screen, and each shows all its pictures."""
+    pages, wide = ["index.html", *(f"notebooks/{path.stem}.html" for path in CHAPTERS)], []
+    with open_site(pages[0], viewport=PHONE, is_mobile=True, has_touch=True) as page:
+        for name in pages:
+            page.wait_for_url(f"**/{name}")
+            wait_for_pictures(page)
+            if page.evaluate("document.documentElement.scrollWidth") > PHONE["width"]:
+                wide.append(name)
+            if name != pages[-1]:
+                page.locator("a.next-page").click()
+        page.locator("a.prev-page").click()
+        page.wait_for_url(f"**/{pages[-2]}")
+    assert wide == []
+
+
+def test_formulas_are_drawn(open_site):
+    with open_site("notebooks/03_scoring_functions.html", viewport=LAPTOP) as page:
+        fraction = page.locator("math[display=block] mfrac").first
+        above, below = fraction.locator("> *").all()
+        assert above.bounding_box()["y"] < below.bounding_box()["y"]
+        assert below.bounding_box()["width"] > 20
+
+
+def test_figures_stay_on_white_paper_in_the_dark(open_site):
+    with open_site("notebooks/03_scoring_functions.html", viewport=LAPTOP) as page:
+        wait_for_pictures(page)
+        for _ in range(3):  # the switch goes round: as the system, light, dark
+            if page.locator("body").get_attribute("data-theme") == "dark":
+                break
+            page.locator(".theme-toggle:visible").click()
+        expect(page.locator("body")).to_have_attribute("data-theme", "dark")
+        assert brightness(page.locator("article h1")) < 80
+        drawing = page.locator("article img[src$='.svg']").first
+        heatmap = page.locator("article img[src$='.png']").first
+        assert min(brightness(drawing), brightness(heatmap)) > 240
+
+
+def brightness(locator):
+    """The commonest shade of grey, 0 to 255, in a picture of this element."""
+    histogram = Image.open(io.BytesIO(locator.screenshot())).convert("L").histogram()
+    return histogram.index(max(histogram))
+
+
+def test_search_finds_the_chapter(open_site):
+    with open_site("index.html", viewport=LAPTOP) as page:
+        page.locator("input.sidebar-search").fill("masked softmax")
+        page.keyboard.press("Enter")
+        hit = page.locator("#search-results li a[href*='02_masked_softmax']").first
+        hit.click()
+        expect(page.locator("article h1")).to_contain_text("Masked softmax")
