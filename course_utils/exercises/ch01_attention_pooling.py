@@ -11,13 +11,19 @@ from course_utils.exercises.probes import draw
 NOTEBOOK = "01_attention_pooling"
 
 
-def _pool(weights, values, *, how="sum", role="values"):
-    if role == "transposed":
-        weights = weights.T
-    products = weights * values  # (m, n)
+def _pool(weights, values, *, how="sum"):
+    if how == "softmax again":
+        weights = torch.softmax(weights, dim=-1)
     if how == "hard":
         return values[weights.argmax(-1)]
-    return {"sum": products.sum(-1), "mean": products.mean(-1), "none": products}[how]
+    products = weights * values  # (m, n)
+    return {
+        "mean": products.mean(-1),
+        "none": products,
+        "over queries": products.sum(0),
+        "by all weights": products.sum(-1) / weights.sum(),
+        "as a column": products.sum(-1, keepdim=True),
+    }.get(how, products.sum(-1))
 
 
 @exercise(
@@ -50,6 +56,30 @@ def _pool(weights, values, *, how="sum", role="values"):
             "Attention is soft: every value counts, in proportion to its weight.",
             how="hard",
         ),
+        wrong(
+            "a softmax goes over the weights",
+            "normalisation",
+            "They are weights already; another softmax pulls them all towards 1/n.",
+            how="softmax again",
+        ),
+        wrong(
+            "the sum runs over the queries",
+            "averaging",
+            "Queries have nothing to do with each other; add along the keys, the last axis.",
+            how="over queries",
+        ),
+        wrong(
+            "the result is divided by the sum of all weights",
+            "normalisation",
+            "Each row sums to 1 by itself; the whole map sums to m, and that is no divisor.",
+            how="by all weights",
+        ),
+        wrong(
+            "the values are made a column, and the result stays one",
+            "averaging",
+            "One number per query is wanted, (m,); the axis of size 1 is left over.",
+            how="as a column",
+        ),
     ],
     hints=[
         "Each row of the weights belongs to one query.",
@@ -76,7 +106,7 @@ def _kernel(
     width,
     *,
     power=2,
-    half=True,
+    factor=0.5,
     width_in="divide",
     sign=-1,
     norm="keys",
@@ -84,19 +114,20 @@ def _kernel(
     hide_self="no",
 ):
     distance = queries[:, None] - keys  # (m, n)
+    length = (lambda u: u) if power == "signed" else (lambda u: u.abs() ** power)
     scaled = {
-        "divide": (distance / width).abs() ** power,
-        "multiply": (distance * width).abs() ** power,
-        "not squared": distance.abs() ** power / width,
-        "ignored": distance.abs() ** power,
+        "divide": length(distance / width),
+        "multiply": length(distance * width),
+        "not squared": length(distance) / width,
+        "ignored": length(distance),
     }[width_in]
-    scores = sign * scaled * (0.5 if half else 1.0)
+    scores = sign * scaled * factor
     own = torch.eye(*scores.shape, dtype=torch.bool)
-    if hide_self == "next":
-        own = own.roll(1, dims=1)
+    if hide_self in ("next", "previous"):
+        own = own.roll(1 if hide_self == "next" else -1, dims=1)
     if hide_self == "same x":
         own = distance == 0
-    if hide_self in ("before", "next", "same x"):
+    if hide_self in ("before", "next", "previous", "same x"):
         scores = scores.masked_fill(own, -math.inf)
     weights = {
         "keys": lambda: torch.softmax(scores, dim=1),
@@ -104,13 +135,17 @@ def _kernel(
         "all": lambda: torch.softmax(scores.flatten(), dim=0).view_as(scores),
         "none": scores.exp,
         "density": lambda: scores.exp() / math.sqrt(2 * math.pi),
+        "normal density": lambda: scores.exp() / (width * math.sqrt(2 * math.pi)),
+        "largest": lambda: scores.exp() / scores.exp().amax(1, keepdim=True),
+        "of kernel values": lambda: torch.softmax(scores.exp(), dim=1),
+        "twice": lambda: torch.softmax(torch.softmax(scores, dim=1), dim=1),
     }[norm]()
     if hide_self == "after":
         weights = weights.masked_fill(own, 0.0)
     return weights.T if transposed else weights
 
 
-_KERNEL_MISTAKES = [
+_SCORE_MISTAKES = [
     wrong(
         "the distance is not squared",
         "score",
@@ -118,10 +153,22 @@ _KERNEL_MISTAKES = [
         power=1,
     ),
     wrong(
+        "the distance keeps its sign",
+        "score",
+        "A key is as far to the left as to the right: the kernel takes the square, -u²/2.",
+        power="signed",
+    ),
+    wrong(
         "the half is missing",
         "score",
         "The exponent is -u²/2; without the half the kernel is narrower.",
-        half=False,
+        factor=1.0,
+    ),
+    wrong(
+        "the 2 is squared along with the width",
+        "scale",
+        "The exponent is -d²/(2w²); (2w)² is twice as much, and the kernel too wide.",
+        factor=0.25,
     ),
     wrong(
         "the distance is multiplied by the width",
@@ -147,6 +194,8 @@ _KERNEL_MISTAKES = [
         "The exponent must be negative, so that weight falls with distance.",
         sign=1,
     ),
+]
+_NORM_MISTAKES = [
     wrong(
         "each key shares out its weight over the queries",
         "softmax axis",
@@ -164,7 +213,21 @@ _KERNEL_MISTAKES = [
         "normalisation",
         "Kernel values become weights when each row is divided by its sum.",
         {"norm": "density"},
+        {"norm": "normal density"},
         norm="none",
+    ),
+    wrong(
+        "each row is divided by its largest entry",
+        "normalisation",
+        "Then the nearest key always gets 1; weights are shares, so divide by the row's sum.",
+        norm="largest",
+    ),
+    wrong(
+        "the weights are normalised twice",
+        "normalisation",
+        "A softmax takes the exponents -u²/2, not the kernel values or weights made of them.",
+        {"norm": "twice"},
+        norm="of kernel values",
     ),
 ]
 
@@ -190,7 +253,8 @@ def _kernel_by_loops(x, xs, sigma):
         (torch.tensor([1.0, -0.5, 0.2]), torch.tensor([0.3, 1.1, -1.0, 0.8]), 1.6),
     ],
     mistakes=[
-        *_KERNEL_MISTAKES,
+        *_SCORE_MISTAKES,
+        *_NORM_MISTAKES,
         wrong(
             "rows are keys and columns are queries",
             "role of q, k, v",
@@ -224,7 +288,13 @@ def gaussian_weights(queries, keys, width):
 
 def _leave_one_out(x, y, width, *, hide_self="before", average="values", **switches):
     weights = _kernel(x, x, width, hide_self=hide_self, **switches)
-    return weights @ (y if average == "values" else x)
+    predictions = weights @ (x if average == "inputs" else y)
+    return {
+        "errors": predictions - y,
+        "errors turned": y - predictions,
+        "loss": (predictions - y).square().mean(),
+        "summed loss": (predictions - y).square().sum(),
+    }.get(average, predictions)
 
 
 def _by_deleting(x, y, width):
@@ -273,6 +343,7 @@ def _by_subtracting(x, y, width):
             "the neighbour is left out instead of the point itself",
             "off by one",
             "Row i must leave out column i, the diagonal.",
+            {"hide_self": "previous"},
             hide_self="next",
         ),
         wrong(
@@ -287,7 +358,17 @@ def _by_subtracting(x, y, width):
             "x gives the weights, y is what they average.",
             average="inputs",
         ),
-        *_KERNEL_MISTAKES[:6],
+        wrong(
+            "errors are given back, not predictions",
+            "averaging",
+            "The comparison with y comes later; here the prediction for each point is wanted.",
+            {"average": "errors turned"},
+            {"average": "loss"},
+            {"average": "summed loss"},
+            average="errors",
+        ),
+        *_SCORE_MISTAKES,
+        *_NORM_MISTAKES,
     ],
     hints=[
         "The training inputs are queries and keys at once: a square map of weights.",

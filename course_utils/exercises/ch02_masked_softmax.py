@@ -13,10 +13,26 @@ _AXES = {"keys": -1, "queries": -2, "batch": 0}
 
 
 def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="pad", dtype=None):
-    mask = tokens != (0 if compare == "zero" else pad)  # (B, T)
+    mask = {
+        "pad": tokens != pad,
+        "zero": tokens != 0,
+        "larger": tokens > pad,
+        "smaller": tokens < pad,
+        "length": torch.arange(tokens.shape[1]) < (tokens != pad).sum(1, keepdim=True),
+    }[compare]  # (B, T)
     mask = ~mask if meaning == "hide" else mask
-    mask = mask[:, :, None] if axis == "queries" else mask[:, None]
-    mask = mask[:, None] if heads else mask
+    mask = {
+        "keys": mask[:, None],
+        "queries": mask[:, :, None],
+        "both": mask[:, None] & mask[:, :, None],
+        "each query": mask[:, None].expand(-1, mask.shape[1], -1),
+        "no batch": mask[None],
+        "no keys": mask[:, :, None],
+    }[axis]
+    if heads:
+        mask = {"no batch": mask[None], "no keys": mask[..., None]}.get(axis, mask[:, None])
+    if dtype == "added":
+        return torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
     return mask.to(dtype or torch.bool)
 
 
@@ -33,6 +49,7 @@ def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="p
     probes=[
         (torch.tensor([[5, 7, 1], [4, 1, 1]]), 1),
         (torch.tensor([[0, 3, 9, 9], [2, 0, 6, 9]]), 9),
+        (torch.tensor([[4, 4, 5, 2], [4, 3, 4, 6], [5, 3, 7, 2]]), 4),
     ],
     mistakes=[
         wrong(
@@ -48,6 +65,30 @@ def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="p
             axis="queries",
         ),
         wrong(
+            "queries are hidden as well",
+            "mask axis",
+            "Padding hides keys only; a padding query keeps its row, else that row is empty.",
+            axis="both",
+        ),
+        wrong(
+            "the row is written out for every query",
+            "mask axis",
+            "All queries see the same keys: an axis of size 1, which broadcasting repeats.",
+            axis="each query",
+        ),
+        wrong(
+            "the new axes stand before the batch",
+            "mask axis",
+            "(1, 1, B, T) takes sentences for queries; the batch stays the first axis.",
+            axis="no batch",
+        ),
+        wrong(
+            "the new axes stand behind the tokens",
+            "mask axis",
+            "(B, T, 1, 1) takes tokens for heads; the keys are the last axis.",
+            axis="no keys",
+        ),
+        wrong(
             "the axis of the heads is missing",
             "mask axis",
             "Three axes do not line up with scores (B, h, Tq, Tk): one map serves all heads, "
@@ -61,10 +102,24 @@ def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="p
             compare="zero",
         ),
         wrong(
+            "ids are compared by size with the padding id",
+            "mask missing",
+            "Ids are names, not amounts: a real token is one that is not equal to pad.",
+            {"compare": "smaller"},
+            compare="larger",
+        ),
+        wrong(
+            "padding is taken to stand at the end",
+            "mask missing",
+            "Counting real tokens tells how many there are, not where: compare token by token.",
+            compare="length",
+        ),
+        wrong(
             "the mask holds numbers, not booleans",
             "mask meaning",
             "Numbers are added to the scores or inverted bit by bit elsewhere; keep it boolean.",
             {"dtype": torch.int64},
+            {"dtype": "added"},
             dtype=torch.float32,
         ),
     ],
@@ -89,15 +144,25 @@ def padding_visible(tokens, pad):
 
 def _from_lengths(
     lengths, num_keys, *,
-    first=0, bound="<", meaning="look", rows="own", two="own", axes="three",
+    first=0, bound="<", meaning="look", rows="own", two="own", axes="three", side="left",
 ):  # fmt: skip
     positions = torch.arange(first, num_keys + first)
-    if lengths.dim() == 2 and two == "first":
-        lengths = lengths[:, :1]
-    one_axis = lengths.dim() == 2 or axes == "one more"
-    limit = lengths[..., None] if one_axis else lengths[:, None, None]
-    if rows == "first":
-        limit = limit[:1].expand_as(limit)
+    if side == "right":
+        positions = positions.flip(0)
+    if lengths.dim() == 2:
+        lengths = {
+            "first": lengths[:, :1],
+            "longest": lengths.amax(1, keepdim=True),
+            "flat": lengths.flatten(),
+            "two more axes": lengths[..., None],
+            "axes in between": lengths[:, None],
+        }.get(two, lengths)
+    one_axis = lengths.dim() >= 2 or axes == "one more"
+    limit = lengths[:, None, None]
+    if one_axis:
+        limit = lengths[:, None] if two == "axes in between" else lengths[..., None]
+    if rows != "own":
+        limit = (limit[:1] if rows == "first" else limit.amax(0)).expand_as(limit)
     mask = positions <= limit if bound == "<=" else positions < limit
     return ~mask if meaning == "hide" else mask
 
@@ -116,6 +181,7 @@ def _from_lengths(
         (torch.tensor([2]), 3),
         (torch.tensor([1, 3]), 4),
         (torch.tensor([[1, 2, 4], [3, 1, 2]]), 5),
+        (torch.tensor([3, 0, 4]), 4),
     ],
     mistakes=[
         wrong(
@@ -144,10 +210,43 @@ def _from_lengths(
             rows="first",
         ),
         wrong(
+            "every sentence gets the length of the longest",
+            "mask missing",
+            "Each sentence of the batch has a length of its own, and its padding starts there.",
+            rows="longest",
+        ),
+        wrong(
+            "the last keys are visible, not the first",
+            "mask axis",
+            "Positions 0 to length - 1 are the real tokens; padding stands behind them.",
+            side="right",
+        ),
+        wrong(
             "every query gets the length of the first query",
             "mask missing",
             "Lengths of shape (B, Tq) hold one length for each query.",
             two="first",
+        ),
+        wrong(
+            "every query gets the largest length of its sentence",
+            "mask missing",
+            "Lengths of shape (B, Tq) hold one length for each query; none of them is joined.",
+            two="longest",
+        ),
+        wrong(
+            "lengths (B, Tq) do not get just one new axis, at the end",
+            "mask axis",
+            "They have the axis of the queries already and need only a last one: "
+            "look at lengths.dim().",
+            {"two": "axes in between"},
+            two="two more axes",
+        ),
+        wrong(
+            "batch and queries are put into one axis",
+            "mask axis",
+            "That is how d2l does it inside masked_softmax; here they stay two axes.",
+            two="flat",
+            axes="one more",
         ),
         wrong(
             "the axis of the queries is missing for lengths (B,)",
@@ -185,6 +284,15 @@ def lengths_to_mask(lengths, num_keys):
     return positions < lengths[:, :, None]
 
 
+_DIVISORS = {  # by which visible weights are divided when the softmax saw all keys
+    "over the map": lambda weights, mask: weights.sum(),
+    "per sentence": lambda weights, mask: weights.sum((-2, -1), keepdim=True),
+    "by count": lambda weights, mask: mask.sum(-1, keepdim=True).clamp(min=1),
+    "by count or NaN": lambda weights, mask: mask.sum(-1, keepdim=True),
+}
+_ONLY = {"empty": "zero", "exp": "safe"}  # with these, empty rows and sizes make no difference
+
+
 def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="zero", exp="safe"):
     if meaning == "hide":
         mask = ~mask
@@ -203,15 +311,30 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
         return softmax(scores) * mask
     if hide == "zero":
         return softmax(scores * mask)
+    if hide == "added":
+        return softmax(scores + mask.float())
+    if hide == "softmax again":
+        return softmax(softmax(scores) * mask)
+    if hide == "minus infinity":
+        return softmax(softmax(scores).masked_fill(~mask, -math.inf))
+    if hide in _DIVISORS:
+        weights = softmax(scores) * mask
+        return weights / _DIVISORS[hide](weights, mask)
     blind = ~mask.any(-1, keepdim=True)
-    if exp in ("multiplied", "below the hidden maximum", "and clamped"):
-        top = 0.0 if exp == "multiplied" else scores.amax(_AXES[axis], keepdim=True)
+    if exp not in ("safe", "naive"):
+        top = {
+            "multiplied": torch.tensor(0.0),
+            "one maximum": scores.amax(),
+            "one maximum and clamped": scores.amax(),
+        }.get(exp, scores.amax(_AXES[axis], keepdim=True))
         raw = (scores - top).exp() * mask
         total = raw.sum(_AXES[axis], keepdim=True)
-        weights = raw / (total.clamp(min=1e-12) if exp == "and clamped" else total)
+        weights = raw / (total.clamp(min=1e-12) if exp.endswith("and clamped") else total)
         weights = weights.masked_fill(blind, 1 / mask.shape[-1]) if empty == "uniform" else weights
     else:
-        weights = softmax(scores.masked_fill(~mask, -1e9 if empty == "uniform" else -math.inf))
+        low = -1e9 if empty == "uniform" else -math.inf
+        low = {"at -1": -1.0, "at -100": -100.0}.get(hide, low)
+        weights = softmax(scores.masked_fill(~mask, low))
     return weights.masked_fill(blind, 0.0) if empty == "zero" else weights
 
 
@@ -231,6 +354,38 @@ _HIDING_MISTAKES = [
         "hidden scores are set to 0", "mask timing",
         "A score of 0 is an ordinary score, exp(0) = 1; only a very negative one gets no weight.",
         hide="zero",
+    ),
+    wrong(
+        "hidden scores are not low enough", "mask timing",
+        "Real scores can be as low as that; only -inf (or -1e9) is below them all.",
+        hide="at -1",
+    ),
+    wrong(
+        "a second softmax follows the hiding", "mask timing",
+        "A weight of 0 gets exp(0) = 1 there; divide by the sum that is left, or hide the scores.",
+        {"hide": "minus infinity"},
+        hide="softmax again",
+        **_ONLY,
+    ),
+    wrong(
+        "what is left is divided by the sum over many rows", "normalisation",
+        "Each row must sum to 1 by itself: sum over the keys, with keepdim=True.",
+        {"hide": "per sentence"},
+        hide="over the map",
+        **_ONLY,
+    ),
+    wrong(
+        "what is left is divided by the number of visible keys", "normalisation",
+        "Weights sum to 1; divide by the sum of the visible ones, not by how many there are.",
+        {"hide": "by count or NaN"},
+        hide="by count",
+        **_ONLY,
+    ),
+    wrong(
+        "the mask is added to the scores as 0 and 1", "mask meaning",
+        "That raises visible scores by 1 and hides nothing; an added mask has 0 and -inf.",
+        hide="added",
+        **_ONLY,
     ),
     wrong(
         "the mask is inverted", "mask meaning",
@@ -255,7 +410,9 @@ _HIDING_MISTAKES = [
 ]  # fmt: skip
 
 
-def _by_length(scores, lengths, *, bound="<", who="keys", **switches):
+def _by_length(scores, lengths, *, bound="<", who="keys", whose="own", **switches):
+    if whose != "own":
+        lengths = (lengths[0] if whose == "first" else lengths.max()).expand_as(lengths)
     axis = (
         torch.arange(scores.shape[1])[:, None]
         if who == "queries"
@@ -287,6 +444,7 @@ def _python_softmax(scores, lengths):
     probes=[
         (torch.tensor([[[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]]), torch.tensor([2])),
         (*draw(21, (3, 2, 5)), torch.tensor([2, 4, 1])),
+        (draw(25, (2, 3, 4))[0] - 60.0, torch.tensor([1, 3])),
     ],
     mistakes=[
         *_HIDING_MISTAKES,
@@ -303,6 +461,13 @@ def _python_softmax(scores, lengths):
             {"empty": "uniform"},
             {"empty": "nan"},
             who="queries",
+        ),
+        wrong(
+            "every sentence gets one length",
+            "mask missing",
+            "Each sentence has a length of its own: lengths[b], not the first or the largest.",
+            {"whose": "longest"},
+            whose="first",
         ),
     ],
     hints=[
@@ -357,9 +522,17 @@ _MASKS = torch.tensor(
         (*draw(22, (2, 3, 4)), _MASKS),
         (*draw(23, (2, 3, 4)), _MASKS[:1]),
         (draw(24, (2, 3, 4))[0] + torch.tensor([0.0, 200.0, 201.0, 199.0]), _MASKS),
+        (draw(26, (2, 3, 4))[0] - torch.tensor([[300.0], [0.0], [310.0]]), _MASKS),
+        (*draw(27, (3, 2, 6)), torch.tensor([True, False, True, True, False, True])),
     ],
     mistakes=[
         *_HIDING_MISTAKES,
+        wrong(
+            "hidden scores are not low enough",
+            "mask timing",
+            "Real scores can be as low as that; only -inf (or -1e9) is below them all.",
+            hide="at -100",
+        ),
         wrong(
             "a query with no visible key gets NaN",
             "empty row",
@@ -387,6 +560,13 @@ _MASKS = torch.tensor(
             "maximum of what is left.",
             {"exp": "and clamped"},
             exp="below the hidden maximum",
+        ),
+        wrong(
+            "one maximum is subtracted from all rows",
+            "overflow",
+            "In a row far below it every exp becomes 0: each row has its own maximum.",
+            {"exp": "one maximum and clamped"},
+            exp="one maximum",
         ),
     ],
     hints=[
@@ -420,7 +600,7 @@ def _shifted_exp(scores, mask):
 def visible_keys(
     lengths, num_steps, *,
     triangle="past", diagonal=0, padding="keys", bound="<", join="and", meaning="look", heads=True,
-    length="own", side="right",
+    length="own", side="right", thin=False,
 ):  # fmt: skip
     """The switchable causal and padding mask, also used by chapter 09."""
     every = torch.ones(num_steps, num_steps, dtype=torch.bool)
@@ -437,10 +617,18 @@ def visible_keys(
     if length == "longest":
         limit = limit.max().expand_as(limit)
     real = positions <= limit if bound == "<=" else positions < limit  # (B, T)
-    real = {"keys": real[:, None], "queries": real[:, :, None], "none": torch.tensor(True)}[padding]
+    real = {
+        "keys": real[:, None],
+        "queries": real[:, :, None],
+        "none": torch.tensor(True),
+    }[padding]
     mask = (causal & real if join == "and" else causal | real).expand(len(lengths), -1, -1)
     mask = ~mask if meaning == "hide" else mask
-    return mask[:, None] if heads else mask
+    if thin:  # an axis along which nothing changes has size 1
+        mask = mask[:, :1] if triangle == "none" else mask[:1] if padding == "none" else mask
+    if heads:
+        mask = mask[None] if heads == "first" else mask[:, None]
+    return torch.zeros(mask.shape).masked_fill(~mask, -math.inf) if meaning == "added" else mask
 
 
 CAUSAL_MISTAKES = [
@@ -511,6 +699,32 @@ CAUSAL_MISTAKES = [
             "mask axis",
             "(B, T, T) does not line up with scores (B, h, T, T): heads need an axis of size 1.",
             heads=False,
+        ),
+        wrong(
+            "the axis of the heads stands before the batch",
+            "mask axis",
+            "(1, B, T, T) takes sentences for heads: the batch comes first, then the heads.",
+            heads="first",
+        ),
+        wrong(
+            "the future is not hidden",
+            "mask missing",
+            "Only the padding is hidden; a decoder must not see later positions either.",
+            triangle="none",
+            thin=True,
+        ),
+        wrong(
+            "the padding is not hidden",
+            "mask missing",
+            "The mask is causal only; padding keys at earlier positions stay visible.",
+            padding="none",
+            thin=True,
+        ),
+        wrong(
+            "the mask holds numbers, not booleans",
+            "mask meaning",
+            "0 and -inf are to be added to scores; here True = may look.",
+            meaning="added",
         ),
         wrong(
             "every sentence gets the length of the longest",

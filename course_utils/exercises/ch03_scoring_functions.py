@@ -30,17 +30,24 @@ def _additive(
 ):
     if swapped:
         W_q, W_k = W_k, W_q
-    a, b = (queries @ W_q.mT)[:, :, None], (keys @ W_k.mT)[:, None]  # (B, Tq, 1, n), (B, 1, Tk, n)
+    a, b = queries @ W_q.mT, keys @ W_k.mT
+    if join != "same place":
+        a, b = a[:, :, None], b[:, None]  # (B, Tq, 1, n), (B, 1, Tk, n)
     if curve_at == "parts":
         a, b = _CURVES[curve](a), _CURVES[curve](b)
-    features = {"sum": a + b, "product": a * b, "difference": a - b}[join]  # (B, Tq, Tk, n)
-    if curve_at == "features":
+    if curve_at == "weighed parts":
+        a, b = a * w_v, b * w_v
+    features = {"product": lambda: a * b, "difference": lambda: a - b}.get(join, lambda: a + b)()
+    if curve_at in ("features", "weighed parts"):
         features = _CURVES[curve](features)
-    scores = features @ w_v if reduce == "w_v" else features.sum(-1)  # (B, Tq, Tk)
+    weighed = reduce == "w_v" and curve_at != "weighed parts"
+    scores = features @ w_v if weighed else features.sum(-1)  # (B, Tq, Tk)
     if curve_at == "score":
         scores = _CURVES[curve](scores)
     if after == "softmax":
         scores = torch.softmax(scores, dim=-1)
+    if after in ("root n", "n"):
+        scores = scores / (len(w_v) if after == "n" else math.sqrt(len(w_v)))
     return scores.mT if transposed else scores
 
 
@@ -101,6 +108,37 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
             "score",
             "Add W_q q and W_k k first, then tanh: otherwise query and key never meet inside it.",
             curve_at="parts",
+        ),
+        wrong(
+            "w_v is applied inside the tanh",
+            "score",
+            "It weighs the features that the tanh has made; the tanh sees W_q q + W_k k.",
+            curve_at="weighed parts",
+            reduce="w_v",
+        ),
+        wrong(
+            "each query is added to the key at its own place only",
+            "score",
+            "Every query meets every key: (B, Tq, 1, n) + (B, 1, Tk, n), by broadcasting.",
+            join="same place",
+            transposed=False,
+            after="none",
+        ),
+        wrong(
+            "projected queries and keys meet in a dot product",
+            "score",
+            "That is the other family of scores; here they are added, bent by tanh and weighed.",
+            join="product",
+            curve="none",
+            reduce="sum",
+            curve_at="features",
+        ),
+        wrong(
+            "the score is divided as a dot product is",
+            "scale",
+            "tanh keeps the features between -1 and 1, so this score is not scaled.",
+            {"after": "n"},
+            after="root n",
         ),
         wrong(
             "query and key features are multiplied",
@@ -178,12 +216,14 @@ def _attention(
     causal=False,
     scale="root d",
     axis=-1,
+    normalise="once",
     compare="qk",
     average="values",
     scale_at="scores",
     hide="before",
     diagonal=0,
     future=False,
+    give="output first",
 ):
     if compare == "kq":
         queries, keys = keys, queries
@@ -195,28 +235,63 @@ def _attention(
         "d": 1 / d,
         "inverse": root,
         "length": 1 / math.sqrt(num_queries),
+        "keys": 1 / math.sqrt(keys.shape[-2]),
+        "batch": 1 / math.sqrt(len(queries)),
+        "size of values": 1 / math.sqrt(values.shape[-1]),
     }
     scores = {
         "qk": queries @ keys.mT,
         "kq": queries @ keys.mT,
         "cosine": F.normalize(queries, dim=-1) @ F.normalize(keys, dim=-1).mT,
         "distance": -torch.cdist(queries, keys),
+        "squared distance": -torch.cdist(queries, keys).square(),
     }[compare]  # (B, Tq, Tk)
     if scale_at == "scores":
         scores = scores * factors[scale]
     visible = torch.ones(scores.shape[-2:], dtype=torch.bool)
     if causal:
         visible = visible.triu(-diagonal) if future else visible.tril(diagonal)
-    if hide == "before":
-        weights = torch.softmax(scores.masked_fill(~visible, -1e9), dim=axis)
-    elif hide == "zero":
-        weights = torch.softmax(scores * visible, dim=axis)
-    else:
+
+
+    def share(scores):
+        if normalise == "of the map":
+            return torch.softmax(scores.flatten(1), dim=-1).view_as(scores)
+        if normalise in ("never", "by sum"):
+            return scores / scores.sum(-1, keepdim=True) if normalise == "by sum" else scores
         weights = torch.softmax(scores, dim=axis)
+        return torch.softmax(weights, dim=axis) if normalise == "twice" else weights
+
+    if hide in ("after", "never"):
+        weights = share(scores)
         weights = weights * visible if hide == "after" else weights
+    elif hide == "after, then again":
+        weights = share(share(scores) * visible)
+    elif hide in _DIVISORS:
+        weights = share(scores) * visible
+        weights = weights / _DIVISORS[hide](weights, visible)
+    else:
+        weights = share(_hidden(scores, visible, hide))
     if scale_at == "weights":
         weights = weights * factors[scale]
-    return weights @ (values if average == "values" else keys), weights
+    output = weights @ (values if average == "values" else keys)
+    return (output, weights) if give == "output first" else (weights, output)
+
+
+_DIVISORS = {  # by which visible weights are divided when the softmax saw all keys
+    "over the map": lambda weights, visible: weights.sum((-2, -1), keepdim=True),
+    "over the batch": lambda weights, visible: weights.sum(),
+    "by count": lambda weights, visible: visible.sum(-1, keepdim=True),
+}
+
+
+def _hidden(scores, visible, how):
+    """The scores that the softmax sees."""
+    if how == "zero":
+        return scores * visible
+    if how == "added":
+        return scores + visible.float()
+    low = {"at -1": -1.0, "at -100": -100.0}.get(how, -1e9)
+    return scores.masked_fill(~visible, low)
 
 
 def _causal(queries, keys, values, **switches):
@@ -253,6 +328,37 @@ _SCALE_MISTAKES = [
         "softmax axis",
         "Columns sum to 1; each query shares out its own weight, so rows must.",
         axis=-2,
+    ),
+    wrong(
+        "the softmax runs over the batch",
+        "softmax axis",
+        "Axis 0 counts sentences; weights are shared out over the keys, the last axis.",
+        axis=0,
+    ),
+    wrong(
+        "one softmax runs over queries and keys together",
+        "softmax axis",
+        "Each row must sum to 1, not the whole map.",
+        normalise="of the map",
+        axis=-1,
+    ),
+    wrong(
+        "the softmax is applied twice",
+        "normalisation",
+        "Of weights between 0 and 1 a second softmax makes nearly equal ones.",
+        normalise="twice",
+    ),
+    wrong(
+        "the weights are scaled, not the scores",
+        "scale",
+        "After the softmax it is too late: the rows no longer sum to 1.",
+        scale_at="weights",
+    ),
+    wrong(
+        "weights and output are exchanged in the result",
+        "role of q, k, v",
+        "The output comes first, then the weights.",
+        give="weights first",
     ),
 ]
 _VALUES_ARE_KEYS = wrong(
@@ -303,10 +409,31 @@ class _AsModule(torch.nn.Module):
     mistakes=[
         *_SCALE_MISTAKES,
         wrong(
-            "the weights are scaled, not the scores",
+            "there is no softmax",
+            "normalisation",
+            "Scores are no weights: a softmax makes them positive, and each row sum to 1.",
+            {"normalise": "by sum"},
+            normalise="never",
+            axis=-1,
+            scale="root d",
+        ),
+        wrong(
+            "the scores are scaled by the number of keys",
             "scale",
-            "After the softmax it is too late: the rows no longer sum to 1.",
-            scale_at="weights",
+            "What counts is the size d of a key, its last axis, not how many there are.",
+            scale="keys",
+        ),
+        wrong(
+            "the scores are scaled by the size of the batch",
+            "scale",
+            "What counts is the size d of a query, queries.shape[-1]; len(queries) is the batch.",
+            scale="batch",
+        ),
+        wrong(
+            "the scores are scaled by the size of the values",
+            "scale",
+            "Queries and keys make the dot products, so their size d is under the root.",
+            scale="size of values",
         ),
         _VALUES_ARE_KEYS,
         wrong(
@@ -319,6 +446,7 @@ class _AsModule(torch.nn.Module):
             "distances are compared, not dot products",
             "score",
             "A negative distance is the score of the kernel in chapter 01.",
+            {"compare": "squared distance"},
             compare="distance",
         ),
     ],
@@ -362,8 +490,8 @@ def _causal_by_prefix(queries, keys, values):
     difficulty=3,
     trains="mask, scale and softmax in the right order",
     text="""
-    The same for a decoder: query `i` may look at keys `0` to `i` only. Twelve ways of getting this
-    wrong are known to the check.
+    The same for a decoder: query `i` may look at keys `0` to `i` only. More than twenty ways of
+    getting this wrong are known to the check.
     """,
     reference=_causal,
     probes=[
@@ -374,6 +502,7 @@ def _causal_by_prefix(queries, keys, values):
         ),
         draw(36, (1, 3, 4), (1, 3, 4), (1, 3, 4)),
         draw(37, (2, 5, 4), (2, 5, 4), (2, 5, 4)),
+        (torch.full((1, 3, 2), -30.0), 5 + draw(38, (1, 3, 2), scale=0.1)[0], *draw(39, (1, 3, 2))),
     ],
     mistakes=[
         *_SCALE_MISTAKES,
@@ -419,6 +548,38 @@ def _causal_by_prefix(queries, keys, values):
             "mask timing",
             "A score of 0 is an ordinary score, exp(0) = 1; it must be very negative to vanish.",
             hide="zero",
+        ),
+        wrong(
+            "hidden scores are not low enough",
+            "mask timing",
+            "Real scores can be as low as that; only -inf (or -1e9) is below them all.",
+            {"hide": "at -100"},
+            hide="at -1",
+        ),
+        wrong(
+            "a second softmax follows the hiding",
+            "mask timing",
+            "A weight of 0 gets exp(0) = 1 there; hide the scores instead.",
+            hide="after, then again",
+        ),
+        wrong(
+            "what is left is divided by the sum over many rows",
+            "normalisation",
+            "Each row must sum to 1 by itself: sum over the keys, with keepdim=True.",
+            {"hide": "over the batch"},
+            hide="over the map",
+        ),
+        wrong(
+            "what is left is divided by the number of visible keys",
+            "normalisation",
+            "Weights sum to 1; divide by the sum of the visible ones, not by how many there are.",
+            hide="by count",
+        ),
+        wrong(
+            "the mask is added to the scores as 0 and 1",
+            "mask meaning",
+            "That raises visible scores by 1 and hides nothing; an added mask has 0 and -inf.",
+            hide="added",
         ),
     ],
     hints=[

@@ -12,7 +12,7 @@ from course_utils.exercises.probes import draw
 NOTEBOOK = "04_bahdanau_translation"
 
 
-def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last"):
+def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="two lists"):
     made = {
         "bos first": [bos, *sentence],
         "eos last": [*sentence, eos],
@@ -21,8 +21,13 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last"):
         "without last": [bos, *sentence[:-1]],
         "reversed": [bos, *sentence[::-1]],
         "from second": [*sentence[1:], eos],
+        "eos first": [eos, *sentence],
+        "bos last": [*sentence, bos],
+        "nested after bos": [bos, sentence],
+        "nested before eos": [sentence, eos],
     }
-    return made[inputs], made[targets]
+    both = made[inputs], made[targets]
+    return list(zip(*both, strict=False)) if form == "pairs" else both
 
 
 @exercise(
@@ -84,6 +89,32 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last"):
             "<bos> is given, never predicted.",
             targets="both",
         ),
+        wrong(
+            "the inputs start with <eos>",
+            "teacher forcing",
+            "Some libraries start with <eos>; here the decoder's first input is <bos>.",
+            inputs="eos first",
+        ),
+        wrong(
+            "<bos> and <eos> are exchanged",
+            "teacher forcing",
+            "<bos> begins the sentence that is read, <eos> ends the one that is predicted.",
+            inputs="eos first",
+            targets="bos last",
+        ),
+        wrong(
+            "the sentence stays a list inside the list",
+            "teacher forcing",
+            "[bos, sentence] has two entries; [bos, *sentence] or [bos] + sentence joins them.",
+            inputs="nested after bos",
+            targets="nested before eos",
+        ),
+        wrong(
+            "pairs of input and target are given back",
+            "teacher forcing",
+            "Two lists are wanted: all inputs, then all targets.",
+            form="pairs",
+        ),
     ],
     hints=[
         "What does the decoder see when it has to say the first token?",
@@ -108,14 +139,25 @@ def shifted(sentence, bos, eos):
 def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log softmax", sign=-1):
     if into == "softmax twice":
         logits = torch.softmax(logits, dim=-1)
+    if into == "one step late":
+        logits, targets = logits[:, :-1], targets[:, 1:]
+    if into == "without pad":
+        logits = logits.index_fill(-1, torch.tensor([pad]), -1e9)
+    if padding == "zero scores":
+        logits = logits * (targets != pad)[..., None]
     predicted = (
         torch.softmax(logits, dim=-1)
         if into == "probabilities"
         else F.log_softmax(logits, dim=0 if into == "wrong axis" else -1)
     )
-    loss = sign * predicted.gather(-1, targets[..., None]).squeeze(-1)  # (B, T)
+    asked = predicted.argmax(-1) if into == "own choice" else targets
+    loss = sign * predicted.gather(-1, asked[..., None]).squeeze(-1)  # (B, T)
+    if into == "all scores":
+        loss = sign * predicted.mean(-1)
     real = (logits.argmax(-1) if padding == "by prediction" else targets) != pad
-    if padding == "in both":
+    if padding == "id 0":
+        real = targets != 0
+    if padding in ("in both", "zero scores"):
         real = torch.ones_like(real)
     if padding == "only padding":
         real = ~real
@@ -125,9 +167,25 @@ def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log 
         return loss.sum()
     if reduce == "per sentence":
         return (loss.sum(1) / count.sum(1)).mean()
+    if reduce == "per position":
+        return (loss.sum(0) / count.sum(0).clamp(min=1)).mean()
     if reduce == "by sentences":
         return loss.sum() / len(loss)
-    return loss.sum() / count.sum()
+    if reduce == "by positions":
+        return loss.sum() / loss.shape[1]
+    if reduce == "none":
+        return loss
+    mean = loss.sum() / count.sum()
+    if reduce == "detached":
+        return mean.detach()
+    return mean.exp() if reduce == "perplexity" else mean
+
+
+def play_loss(answer, logits, targets, pad):
+    """The loss, and whether it can be trained on."""
+    loss = answer(logits, targets, pad)
+    again = answer(logits.clone().requires_grad_(), targets, pad)
+    return {"loss": loss, "has a gradient": bool(getattr(again, "requires_grad", False))}
 
 
 @exercise(
@@ -140,6 +198,7 @@ def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log 
     the sum nor the count.
     """,
     reference=_loss,
+    play=play_loss,
     probes=[
         (torch.tensor([[[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]), torch.tensor([[1, 0]]), 0),
         (*draw(41, (3, 4, 5)), torch.tensor([[1, 3, 0, 2], [4, 0, 0, 0], [2, 2, 1, 0]]), 0),
@@ -171,6 +230,19 @@ def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log 
             padding="by prediction",
         ),
         wrong(
+            "padding is taken to have the id 0",
+            "padding in the loss",
+            "Which id is padding is given as an argument; 0 may be a word.",
+            padding="id 0",
+        ),
+        wrong(
+            "scores at padding are set to 0, but still counted",
+            "padding in the loss",
+            "Equal scores still cost log V at each padded position: leave the loss out, not "
+            "the scores.",
+            padding="zero scores",
+        ),
+        wrong(
             "the losses are added, not averaged",
             "averaging",
             "Divide by the number of real tokens.",
@@ -187,6 +259,36 @@ def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log 
             "averaging",
             "The mean is per token: divide by the number of real tokens.",
             reduce="by sentences",
+        ),
+        wrong(
+            "the sum is divided by the number of positions in a sentence",
+            "averaging",
+            "The mean is per token: divide by the number of real tokens in the whole batch.",
+            reduce="by positions",
+        ),
+        wrong(
+            "each position is averaged over the batch first",
+            "averaging",
+            "Then a token late in a long sentence weighs more; all real tokens count alike.",
+            reduce="per position",
+        ),
+        wrong(
+            "there is no mean, one loss for each position is given back",
+            "averaging",
+            "One number is wanted: the sum over real tokens, divided by their number.",
+            reduce="none",
+        ),
+        wrong(
+            "the loss has lost its gradient",
+            "gradient",
+            "A number from .item(), .detach() or no_grad cannot be trained on: return the tensor.",
+            reduce="detached",
+        ),
+        wrong(
+            "the perplexity is given back",
+            "perplexity",
+            "That is e to the power of the loss; the mean itself is wanted.",
+            reduce="perplexity",
         ),
         wrong(
             "a softmax is applied twice",
@@ -211,6 +313,31 @@ def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log 
             "softmax axis",
             "The words of the vocabulary share out the probability: the last axis.",
             into="wrong axis",
+        ),
+        wrong(
+            "the targets are shifted once more",
+            "teacher forcing",
+            "Libraries that shift inside do that; here targets[:, t] belongs to logits[:, t].",
+            into="one step late",
+        ),
+        wrong(
+            "padding is taken out of the vocabulary",
+            "padding in the loss",
+            "The softmax runs over all V scores; what is left out are positions, not a word.",
+            into="without pad",
+        ),
+        wrong(
+            "the loss is that of the model's own choice",
+            "log probabilities",
+            "What counts is the probability of the target, not the largest one.",
+            into="own choice",
+        ),
+        wrong(
+            "the mean runs over the vocabulary too",
+            "log probabilities",
+            "Of the V log-probabilities at a position only that of the target counts.",
+            into="all scores",
+            reduce="mean",
         ),
     ],
     hints=[
@@ -250,23 +377,37 @@ def fit(queries, keys):
 
 
 def _context(
-    hidden, outputs, lengths, score, *, query="top layer", hide="before", bound="<", shape="flat"
-):
+    hidden, outputs, lengths, score, *, query="top layer", hide="before", bound="<", shape="flat",
+    axis=-1, length="own",
+):  # fmt: skip
     asked = {
         "top layer": hidden[-1],
         "bottom layer": hidden[0],
         "mean of layers": hidden.mean(0),
+        "last sentence": hidden[:, -1],
+        "first sentence": hidden[:, 0],
         "last encoder output": outputs[:, -1],
     }[query]
     scores = score(asked[:, None], outputs)[:, 0]  # (B, S)
     positions = torch.arange(outputs.shape[1])
     limit = lengths[:, None]
-    visible = positions <= limit if bound == "<=" else positions < limit
-    if hide == "before":
+    if length != "own":
+        limit = (limit[:1] if length == "first" else limit.amax(0)).expand_as(limit)
+    visible = {
+        "<": positions < limit, "<=": positions <= limit, "one less": positions + 1 < limit
+    }[bound]  # fmt: skip
+    if hide == "inverted":
+        visible = ~visible
+    if hide in ("before", "inverted"):
         scores = scores.masked_fill(~visible, -math.inf)
     if hide == "zero":
         scores = scores * visible
-    weights = torch.softmax(scores, dim=-1)
+    if axis == "single query":
+        weights = torch.softmax(scores[:, None], dim=1)[:, 0]
+    elif axis == "single query, -1e9":
+        weights = torch.ones(scores.shape)
+    else:
+        weights = torch.softmax(scores, dim=axis)
     if hide == "after":
         weights = weights * visible
     parts = weights[..., None] * outputs  # (B, S, n)
@@ -286,7 +427,7 @@ def _context(
     reference=_context,
     probes=[
         (*draw(43, (2, 1, 2), (1, 3, 2)), torch.tensor([2]), fit),
-        (*draw(44, (2, 3, 4), (3, 5, 4)), torch.tensor([4, 2, 3]), fit),
+        (*draw(44, (2, 3, 4), (3, 5, 4)), torch.tensor([4, 2, 5]), fit),
         (*draw(45, (3, 2, 4), (2, 6, 4)), torch.tensor([1, 5]), fit),
     ],
     mistakes=[
@@ -331,6 +472,48 @@ def _context(
             "off by one",
             "The last real position is length - 1.",
             bound="<=",
+        ),
+        wrong(
+            "one key too few is visible",
+            "off by one",
+            "Positions count from 0, so those smaller than the length are real.",
+            bound="one less",
+        ),
+        wrong(
+            "real tokens are hidden, not the padding",
+            "mask meaning",
+            "masked_fill fills where its mask is True: give it what is to be hidden.",
+            hide="inverted",
+        ),
+        wrong(
+            "every sentence gets one length",
+            "mask missing",
+            "Each sentence has a length of its own: lengths[b], not the first or the largest.",
+            {"length": "longest"},
+            length="first",
+        ),
+        wrong(
+            "a sentence of the batch asks, not a layer",
+            "state",
+            "hidden is (layers, B, n): the top layer is hidden[-1], for all sentences.",
+            {"query": "first sentence"},
+            query="last sentence",
+        ),
+        wrong(
+            "the softmax runs over the axis of the single query",
+            "softmax axis",
+            "Along an axis of size 1 every weight is 1; the source positions are the last axis.",
+            {"axis": "single query, -1e9"},
+            axis="single query",
+            hide="before",
+            bound="<",
+            length="own",
+        ),
+        wrong(
+            "the softmax runs over the batch",
+            "softmax axis",
+            "Weights are shared out over the positions of one source sentence.",
+            axis=0,
         ),
         wrong(
             "the weighted outputs are not added up",
@@ -413,21 +596,45 @@ def _run(
     context="attention",
     result="states",
     axis=1,
+    graph="kept",
 ):
     initial, made = state, []
+    late = torch.zeros_like(state)  # the context that the step before has left
     for x in inputs.unbind(1):
+        if graph == "cut":
+            state = state.detach()
         asked = {"state": state, "initial": initial, "input": x}[query]
         c = {
             "attention": attend(asked, outputs),
             "last": outputs[:, -1],
             "mean": outputs.mean(1),
+            "none yet": late,
         }[context]
         joined = torch.cat([c, x] if order == "context first" else [x, c], dim=-1)
+        before = state
         state = cell(joined, initial if restart == "cell" else state)
-        made.append(state if result == "states" else c)
+        late = attend(state, outputs)
+        made.append({"contexts": c, "before": before}.get(result, state))
         if restart == "all":
             state = initial
-    return torch.stack(made, dim=axis)
+        if graph == "cut behind":
+            state = state.detach()
+    if result == "last":
+        return state
+    if result == "with the first":
+        made.insert(0, initial)
+    return torch.cat(made, dim=axis) if result == "joined" else torch.stack(made, dim=axis)
+
+
+def play_run(answer, inputs, state, outputs, attend, cell):
+    """The states, and how much of each comes back to the first state as a gradient."""
+    states = answer(inputs, state, outputs, attend, cell)
+    first = state.clone().requires_grad_()
+    again = answer(inputs, first, outputs, attend, cell)
+    if not getattr(again, "requires_grad", False):
+        return {"states": states, "gradient": "none"}
+    gradient = torch.autograd.grad(again.sum(), first, allow_unused=True)[0]
+    return {"states": states, "gradient": "none" if gradient is None else gradient}
 
 
 @exercise(
@@ -440,6 +647,7 @@ def _run(
     context and input go into the cell together, in this order, and give the next state.
     """,
     reference=_run,
+    play=play_run,
     probes=[
         (*draw(46, (1, 2, 2), (1, 2), (1, 3, 2)), attend, cell),
         (*draw(47, (2, 4, 3), (2, 3), (2, 5, 3)), attend, cell),
@@ -488,6 +696,47 @@ def _run(
             "averaging",
             "Stack along axis 1, so that the result is (B, T, n).",
             axis=0,
+        ),
+        wrong(
+            "the first context is zero",
+            "state",
+            "The context of a step comes before its cell: already the first state asks for one.",
+            context="none yet",
+            query="state",
+        ),
+        wrong(
+            "only the last state is given back",
+            "state",
+            "The states after all steps are wanted, (B, T, n): collect them.",
+            result="last",
+            axis=1,
+        ),
+        wrong(
+            "the states before each step are given back",
+            "off by one",
+            "A state is collected after its cell has run: the last one belongs to it, too.",
+            result="before",
+        ),
+        wrong(
+            "the first state is part of the result",
+            "off by one",
+            "T steps make T states; the one handed over comes before the first of them.",
+            result="with the first",
+        ),
+        wrong(
+            "the states are joined end to end",
+            "averaging",
+            "torch.cat makes one long row of them; torch.stack gives the steps an axis.",
+            result="joined",
+            axis=1,
+        ),
+        wrong(
+            "the state is cut from the graph at every step",
+            "state",
+            "With detach or no_grad no gradient comes back through time, so nothing is learnt "
+            "from later words.",
+            {"graph": "cut behind"},
+            graph="cut",
         ),
     ],
     hints=[
@@ -539,10 +788,18 @@ def _precision(
 ):  # fmt: skip
     n = 1 if size == "words" else n
     less = 1 if windows == "one less" else 0
+    step = n if windows == "apart" else 1
+    sizes = range(1, n + 1) if size == "up to n" else [n]
     grams, known = (
-        [tuple(words[i : i + n]) for i in range(len(words) - n + 1 - less)]
+        [
+            tuple(words[i : i + m])
+            for m in sizes
+            for i in range(0, len(words) - m + 1 - less, step)
+        ]
         for words in (candidate, reference)
     )
+    if gram == "sorted":
+        grams, known = ([tuple(sorted(words)) for words in some] for some in (grams, known))
     if gram == "joined":
         grams, known = (["".join(words) for words in some] for some in (grams, known))
     counts, limits = Counter(grams), Counter(known)
@@ -554,8 +811,10 @@ def _precision(
         hits = sum(a == b for a, b in zip(grams, known, strict=False))
     else:
         hits = sum(count for gram, count in counts.items() if gram in limits)
-    total = {"candidate": len(grams), "reference": len(known), "kinds": len(counts)}[over]
-    return hits / total if total else 0.0
+    total = {"reference": len(known), "kinds": len(counts), "words": len(candidate)}.get(
+        over, len(grams)
+    )
+    return hits / total if total or over == "whatever there is" else 0.0
 
 
 def _by_crossing_out(candidate, reference, n):
@@ -595,6 +854,7 @@ def _by_strings(candidate, reference, n):
         ("a b".split(), "a b c".split(), 3),
         ("a b c d b c d".split(), "b c d e b c d b".split(), 3),
         ("x ab c d ab c e".split(), "a bc d x ab c d".split(), 2),
+        ("b a c b d a".split(), "a b c d a".split(), 2),
     ],
     mistakes=[
         wrong(
@@ -645,6 +905,36 @@ def _by_strings(candidate, reference, n):
             "Then (ab, c) and (a, bc) are the same; keep tuples, or join with a space.",
             gram="joined",
         ),
+        wrong(
+            "the order of the words in an n-gram is ignored",
+            "clipping",
+            "(a, b) and (b, a) are different: an n-gram is n words in their order.",
+            gram="sorted",
+        ),
+        wrong(
+            "n-grams do not overlap",
+            "clipping",
+            "An n-gram starts at every word: m - n + 1 of them, not m / n.",
+            windows="apart",
+        ),
+        wrong(
+            "shorter n-grams are counted as well",
+            "clipping",
+            "The precision of one n: BLEU takes those of all n apart and multiplies them.",
+            size="up to n",
+        ),
+        wrong(
+            "the matches are divided by the number of words",
+            "averaging",
+            "m words have m - n + 1 n-grams, and that is the count below the line.",
+            over="words",
+        ),
+        wrong(
+            "a candidate without n-grams is divided by zero",
+            "averaging",
+            "One that is shorter than n has no n-gram: its precision is 0.",
+            over="whatever there is",
+        ),
     ],
     hints=[
         "Write down the n-grams of both sentences; how many does a sentence of m words have?",
@@ -674,8 +964,9 @@ def clipped_precision(candidate, reference, n):
 def _penalty(candidate, reference, *, punish="short", ratio="r/c", curve="exp", cap=True):
     c, r = (candidate, reference) if punish == "short" else (reference, candidate)
     exponent = 1 - (r / c if ratio == "r/c" else c / r)
-    if ratio == "difference":
-        exponent = c - r
+    exponent = {
+        "difference": c - r, "whole": 1 - r // c, "without 1": -r / c, "turned": r / c - 1
+    }.get(ratio, exponent)  # fmt: skip
     value = {"exp": math.exp(exponent), "ratio": c / r, "plain": exponent}[curve]
     return 1.0 if cap and c >= r else value
 
@@ -709,6 +1000,24 @@ def _penalty(candidate, reference, *, punish="short", ratio="r/c", curve="exp", 
             "length",
             "One word less matters more in a short sentence: 1 - r/c.",
             ratio="difference",
+        ),
+        wrong(
+            "the lengths are divided without remainder",
+            "length",
+            "6 // 4 is 1, so the exponent becomes 0: divide with /.",
+            ratio="whole",
+        ),
+        wrong(
+            "the 1 of the exponent is forgotten",
+            "length",
+            "With r = c the exponent 1 - r/c is 0 and the penalty 1.",
+            ratio="without 1",
+        ),
+        wrong(
+            "the exponent has the wrong sign",
+            "length",
+            "For a short candidate r/c is above 1, and 1 - r/c negative, as it must be.",
+            ratio="turned",
         ),
         wrong(
             "the exponential is missing",

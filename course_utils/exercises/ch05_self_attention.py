@@ -12,21 +12,34 @@ from course_utils.exercises.probes import draw
 NOTEBOOK = "05_self_attention"
 
 
-def _basic(x, *, compare="dot", scale=1.0, own="included", normalise="softmax", axis=-1):
+def _basic(
+    x, *, compare="dot", scale="none", own="included", normalise="softmax", axis=-1, mix="rows",
+    give="output first",
+):  # fmt: skip
     a = F.normalize(x, dim=-1) if compare == "cosine" else x
     if compare == "features":
         a = x.mT
-    scores = a @ a.mT / (math.sqrt(x.shape[-1]) if scale == "root k" else 1.0)
-    if own == "excluded":
-        diagonal = torch.eye(scores.shape[-1], dtype=torch.bool)
-        scores = scores.masked_fill(diagonal, -1e9)
+    size = {"root k": math.sqrt(x.shape[-1]), "k": x.shape[-1], "root T": math.sqrt(x.shape[1])}
+    scores = a @ a.mT / size.get(scale, 1.0)
+    if compare == "distance":
+        scores = -torch.cdist(x, x)
+    every = torch.ones(scores.shape[-2:], dtype=torch.bool)
+    hidden = {"excluded": every.tril().triu(), "none later": every.triu(1)}.get(own, ~every)
+    scores = scores.masked_fill(hidden, -1e9)
     weights = {
         "softmax": lambda: torch.softmax(scores, dim=axis),
         "none": lambda: scores,
         "sum": lambda: scores / scores.sum(axis, keepdim=True),
         "exp": lambda: scores.exp(),
+        "twice": lambda: scores.softmax(axis).softmax(axis),
+        "of the map": lambda: scores.flatten(1).softmax(-1).view_as(scores),
     }[normalise]()
-    return (x @ weights if compare == "features" else weights @ x), weights
+    y = x @ weights if compare == "features" else weights @ x
+    if mix == "columns":
+        y = weights.mT @ x
+    if mix == "added":
+        y = y + x
+    return (y, weights) if give == "output first" else (weights, y)
 
 
 def _basic_by_loops(x):
@@ -77,7 +90,55 @@ def _basic_with_the_kernel(x):
             "the scores are scaled",
             "scale",
             "Dividing by the root of k comes later; here the dot products stay as they are.",
+            {"scale": "k"},
+            {"scale": "root T"},
             scale="root k",
+        ),
+        wrong(
+            "the softmax is applied twice",
+            "normalisation",
+            "Of weights between 0 and 1 a second softmax makes nearly equal ones.",
+            normalise="twice",
+        ),
+        wrong(
+            "one softmax runs over queries and keys together",
+            "softmax axis",
+            "Each row must sum to 1, not the whole map.",
+            normalise="of the map",
+            axis=-1,
+        ),
+        wrong(
+            "later tokens are hidden",
+            "mask meaning",
+            "That is the decoder's causal mask; here every token looks at all tokens.",
+            own="none later",
+        ),
+        wrong(
+            "columns of the weights mix the tokens, not rows",
+            "role of q, k, v",
+            "Output i is row i of the weights times all x_j: weights @ x, without a transpose.",
+            mix="columns",
+            compare="dot",
+        ),
+        wrong(
+            "the input is added to the output",
+            "residual",
+            "A residual connection belongs to the block around attention, not here.",
+            mix="added",
+            compare="dot",
+        ),
+        wrong(
+            "weights and outputs are exchanged in the result",
+            "role of q, k, v",
+            "The outputs come first, then the weights.",
+            give="weights first",
+        ),
+        wrong(
+            "distances are compared, not dot products",
+            "score",
+            "A negative distance is the score of the kernel in chapter 01.",
+            compare="distance",
+            scale="none",
         ),
         wrong(
             "the dot products are used as weights",
@@ -143,7 +204,7 @@ def basic_attention(x):
 
 def _roles(
     x, W_q, W_k, W_v, *, order="xW", shared="none", project="all", roles="right", scale="root",
-    axis=-1,
+    axis=-1, normalise="once", mix="rows", give="output first",
 ):  # fmt: skip
     if shared == "all":
         W_k = W_v = W_q
@@ -161,9 +222,26 @@ def _roles(
         k, v = v, k
     elif roles == "q and v swapped":
         q, v = v, q
-    size = {"root": math.sqrt(q.shape[-1]), "none": 1.0, "k": q.shape[-1]}[scale]
-    weights = torch.softmax(q @ k.mT / size, dim=axis)
-    return weights @ v, weights
+    root = math.sqrt(q.shape[-1])
+    size = {
+        "root": root, "k": root**2, "inverse": 1 / root, "root T": math.sqrt(x.shape[1])
+    }.get(scale, 1.0)  # fmt: skip
+    scores = q @ k.mT / size
+    weights = {
+        "once": lambda: torch.softmax(scores, dim=axis),
+        "twice": lambda: torch.softmax(torch.softmax(scores, dim=axis), dim=axis),
+        "of the map": lambda: torch.softmax(scores.flatten(1), dim=-1).view_as(scores),
+        "never": lambda: scores,
+    }[normalise]()
+    if scale == "on weights":
+        weights = weights / root
+    y = {
+        "rows": lambda: weights @ v,
+        "columns": lambda: weights.mT @ v,
+        "added": lambda: x + weights @ v,
+        "projected twice": lambda: weights @ v @ W_v,
+    }[mix]()
+    return (y, weights) if give == "output first" else (weights, y)
 
 
 def _roles_token_by_token(x, W_q, W_k, W_v):
@@ -218,10 +296,80 @@ def _roles_in_one_product(x, W_q, W_k, W_v):
             scale="k",
         ),
         wrong(
+            "the scores are scaled by the number of tokens",
+            "scale",
+            "What counts is the size k of a query, its last axis, not how many there are.",
+            scale="root T",
+        ),
+        wrong(
+            "the scores are multiplied by the root",
+            "scale",
+            "They must be divided: the larger k, the larger dot products already are.",
+            scale="inverse",
+        ),
+        wrong(
+            "the weights are scaled, not the scores",
+            "scale",
+            "After the softmax it is too late: the rows no longer sum to 1.",
+            scale="on weights",
+        ),
+        wrong(
             "the softmax runs over the queries",
             "softmax axis",
             "Each query shares out a weight of 1 over the keys, the last axis.",
             axis=-2,
+        ),
+        wrong(
+            "the softmax runs over the sentences",
+            "softmax axis",
+            "Axis 0 is the batch: sentences have nothing to do with each other.",
+            axis=0,
+        ),
+        wrong(
+            "one softmax runs over queries and keys together",
+            "softmax axis",
+            "Each row must sum to 1, not the whole map.",
+            normalise="of the map",
+            axis=-1,
+        ),
+        wrong(
+            "the softmax is applied twice",
+            "normalisation",
+            "Of weights between 0 and 1 a second softmax makes nearly equal ones.",
+            normalise="twice",
+        ),
+        wrong(
+            "the scores are used as weights",
+            "normalisation",
+            "Scores can be negative and sum to anything; a softmax makes weights of them.",
+            normalise="never",
+            axis=-1,
+            scale="root",
+        ),
+        wrong(
+            "columns of the weights mix the values, not rows",
+            "role of q, k, v",
+            "Output i is row i of the weights times all values: weights @ values.",
+            mix="columns",
+        ),
+        wrong(
+            "the input is added to the output",
+            "residual",
+            "A residual connection belongs to the block around attention, not here.",
+            mix="added",
+        ),
+        wrong(
+            "the values are projected twice",
+            "projection",
+            "W_v is applied once, to x before mixing or to what was mixed.",
+            mix="projected twice",
+            project="all",
+        ),
+        wrong(
+            "weights and outputs are exchanged in the result",
+            "role of q, k, v",
+            "The outputs come first, then the weights.",
+            give="weights first",
         ),
         wrong(
             "queries and keys are swapped",
@@ -330,6 +478,13 @@ def _gap(layer, x, order, *, inside="order", outside="order", axis=0, distance="
         "signed": difference.max,
         "mean": difference.abs().mean,
         "sum": difference.abs().sum,
+        "norm": difference.norm,
+        "squared": difference.square().max,
+        "mean square": difference.square().mean,
+        "relative": lambda: difference.abs().max() / layer(x).abs().max(),
+        "entry by entry": lambda: (difference / permuted(layer(x), outside)).abs().max(),
+        "yes or no": lambda: difference.abs().max() < 1e-5,
+        "per token": difference.abs().amax(1).mean,
     }[distance]().item()
 
 
@@ -410,6 +565,42 @@ def _gap_by_a_matrix(layer, x, order):
             "averaging",
             "Asked for is the largest difference, not the sum.",
             distance="sum",
+        ),
+        wrong(
+            "the length of the difference is measured",
+            "averaging",
+            "Asked for is the largest difference of one entry, not the root of the sum of squares.",
+            distance="norm",
+        ),
+        wrong(
+            "the difference is squared",
+            "averaging",
+            "Asked for is the largest absolute difference, not its square.",
+            {"distance": "mean square"},
+            distance="squared",
+            axis=0,
+        ),
+        wrong(
+            "the difference is divided by the size of the output",
+            "averaging",
+            "Asked for is the absolute difference, not the relative one.",
+            {"distance": "entry by entry"},
+            distance="relative",
+            axis=0,
+        ),
+        wrong(
+            "yes or no is given back",
+            "averaging",
+            "Asked for is how far, one number; 0 (up to rounding) is a yes.",
+            distance="yes or no",
+            inside="order",
+            outside="order",
+        ),
+        wrong(
+            "the largest differences of the tokens are averaged",
+            "averaging",
+            "Asked for is the largest of all, over tokens and features.",
+            distance="per token",
         ),
     ],
     hints=[

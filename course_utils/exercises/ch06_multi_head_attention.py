@@ -19,11 +19,19 @@ def _split(x, num_heads, *, layout="right"):
         return x.reshape(batch, num_heads, steps, d_head)
     if layout == "interleaved":
         return x.reshape(batch, steps, d_head, num_heads).permute(0, 3, 1, 2)
+    if layout == "sizes exchanged":
+        return x.reshape(batch, steps, d_head, num_heads).transpose(1, 2)
+    if layout == "all to each":
+        return x[:, None].expand(-1, num_heads, -1, -1)
     split = x.reshape(batch, steps, num_heads, d_head)
     if layout == "not swapped":
         return split
     if layout == "folded":
         return split.transpose(1, 2).reshape(batch * num_heads, steps, d_head)
+    if layout == "heads outside":
+        return split.permute(2, 0, 1, 3)
+    if layout == "folded, heads outside":
+        return split.permute(2, 0, 1, 3).flatten(0, 1)
     if layout == "features first":
         return split.permute(0, 2, 3, 1)
     return split.transpose(1, 2)
@@ -73,7 +81,26 @@ _SPLIT_MISTAKES = [
             "the heads are folded into the batch",
             "head layout",
             "(B·h, T, d_head) is how the notes' code does it; here batch and heads stay two axes.",
+            {"layout": "folded, heads outside"},
             layout="folded",
+        ),
+        wrong(
+            "the heads stand before the batch",
+            "head layout",
+            "The result is (h, B, T, d_head): stack the pieces along axis 1, behind the batch.",
+            layout="heads outside",
+        ),
+        wrong(
+            "the number of heads and their size are exchanged",
+            "head layout",
+            "The last axis becomes (h, d_head): num_heads pieces of d_model / num_heads.",
+            layout="sizes exchanged",
+        ),
+        wrong(
+            "each head gets all features",
+            "head layout",
+            "The features are shared out: each head gets d_model / num_heads of them.",
+            layout="all to each",
         ),
         wrong(
             "features stand before positions",
@@ -114,6 +141,10 @@ def _merge(x, *, joined="right"):
         return x.permute(0, 2, 3, 1).reshape(batch, steps, heads * d_head)
     if joined == "positions and features":
         return x.transpose(2, 3).reshape(batch, steps, heads * d_head)
+    if joined == "not joined":
+        return x.transpose(1, 2)
+    if joined == "along positions":
+        return x.flatten(1, 2)
     if joined == "sum":
         return x.sum(1)
     if joined == "mean":
@@ -172,6 +203,18 @@ _MERGE_MISTAKES = [
             {"joined": "mean"},
             joined="sum",
         ),
+        wrong(
+            "heads and features stay two axes",
+            "head merging",
+            "After the swap, (h, d_head) at the end still becomes one axis of h · d_head.",
+            joined="not joined",
+        ),
+        wrong(
+            "the heads are put one after the other along the positions",
+            "head merging",
+            "(B, h · T, d_head) has each token h times; heads are joined along the features.",
+            joined="along positions",
+        ),
     ],
     hints=[
         "Which axis must stand next to d_head before the two can be joined?",
@@ -202,6 +245,14 @@ def _repeat(lengths, num_heads, *, order="interleaved"):
         return lengths[:, None].repeat(1, num_heads, *(1,) * (lengths.dim() - 1))
     if order == "multiplied":
         return lengths * num_heads
+    if order == "divided":
+        return lengths // num_heads
+    if order == "flattened":
+        return lengths.repeat_interleave(num_heads)
+    if order == "tiled at the end":
+        return lengths.repeat(num_heads)
+    if order == "inside":
+        return lengths.repeat_interleave(num_heads, dim=-1)
     return lengths.repeat_interleave(num_heads, dim=0)
 
 
@@ -226,6 +277,31 @@ def _repeat(lengths, num_heads, *, order="interleaved"):
             "head layout",
             "repeat gives [2, 3, 2, 3]; all heads of one sentence stand together, so [2, 2, 3, 3].",
             order="tiled",
+        ),
+        wrong(
+            "lengths are repeated along the last axis",
+            "head layout",
+            "What is repeated are sentences, axis 0: repeat(h) tiles, and on (B, Tq) it tiles "
+            "the queries.",
+            order="tiled at the end",
+        ),
+        wrong(
+            "lengths (B, Tq) are flattened",
+            "head layout",
+            "repeat_interleave without dim makes one row of all lengths; say dim=0.",
+            order="flattened",
+        ),
+        wrong(
+            "the lengths of the queries are repeated",
+            "head layout",
+            "With lengths (B, Tq) whole rows are repeated, dim=0; the queries stay Tq.",
+            order="inside",
+        ),
+        wrong(
+            "the lengths are divided among the heads",
+            "head layout",
+            "Heads share out features, not positions: each head sees the whole sentence.",
+            order="divided",
         ),
         wrong(
             "the lengths are not repeated",
@@ -280,6 +356,8 @@ def _multi_head(
     shared="none",
     out=True,
     project="all",
+    source="own",
+    normalise="once",
 ):
     W_q, W_k, W_v, W_o = weights
     if shared == "all":
@@ -288,19 +366,59 @@ def _multi_head(
         W_k = W_v = W_q
     elif shared == "qk":
         W_k = W_q
+    elif shared == "k and v exchanged":
+        W_k, W_v = W_v, W_k
+    elif shared == "q and k exchanged":
+        W_q, W_k = W_k, W_q
     if order == "xWT":
         W_q, W_k, W_v, W_o = W_q.T, W_k.T, W_v.T, W_o.T
-    d_model = queries.shape[-1]
-    q, k = queries @ W_q, keys @ W_k
-    v = values @ W_v if project == "all" else values
+    joined_queries = queries
+    queries, keys, values = _SOURCES[source](queries, keys, values)
+    q = queries @ W_q if project != "not q" else queries
+    k = keys @ W_k if project != "not k" else keys
+    v = values @ W_v if project != "queries and keys" else values
     if layout == "one head":
         num_heads, layout = 1, "right"
     q, k, v = (_split(x, num_heads, layout=layout) for x in (q, k, v))  # (B, h, T, d_head)
-    size = {"d_head": q.shape[-1], "d_model": d_model, "none": 1, "root twice": q.shape[-1] ** 2}
-    scores = q @ k.mT / math.sqrt(size[scale])  # (B, h, Tq, Tk)
-    heads = torch.softmax(scores, dim=axis) @ v
+    scores = q @ k.mT / _divisor(scale, q, k, num_heads)  # (B, h, Tq, Tk)
+    heads = _weights(scores, normalise, axis, q.shape[-1]) @ v
     merged = _merge(heads, joined=joined)
-    return merged @ W_o if out else merged
+    y = merged @ W_o if out else merged
+    return joined_queries + y if out == "added" else y
+
+
+_SOURCES = {  # what queries, keys and values are made of
+    "own": lambda q, k, v: (q, k, v),
+    "values of keys": lambda q, k, v: (q, k, k),
+    "keys of values": lambda q, k, v: (q, v, v),
+    "keys and values exchanged": lambda q, k, v: (q, v, k),
+}
+
+
+def _divisor(scale, q, k, num_heads):
+    """By what the scores of the heads (B, h, T, d_head) are divided."""
+    d_head = q.shape[-1]
+    size = {
+        "d_model": d_head * num_heads,
+        "none": 1,
+        "root twice": d_head**2,
+        "inverse": 1 / d_head,
+        "number of queries": q.shape[-2],
+        "number of keys": k.shape[-2],
+        "number of heads": num_heads,
+    }
+    return math.sqrt(size.get(scale, d_head))
+
+
+def _weights(scores, normalise, axis, d_head):
+    """Weights (B, h, Tq, Tk) of scores, in some ways that are wrong."""
+    weights = torch.softmax(scores, dim=axis)
+    return {
+        "twice": lambda: torch.softmax(weights, dim=axis),
+        "never": lambda: scores,
+        "then divided": lambda: weights / math.sqrt(d_head),
+        "of the map": lambda: torch.softmax(scores.flatten(2), dim=-1).view_as(scores),
+    }.get(normalise, lambda: weights)()
 
 
 def _head_by_head(q, k, v, weights, h):
@@ -378,6 +496,74 @@ _LAYER_MISTAKES = [
         "The joined heads still go through W_o, which mixes them.",
         out=False,
     ),
+    wrong(
+        "scaled by the number of queries",
+        "scale",
+        "What counts is the size of a query in one head, its last axis, not how many there are.",
+        scale="number of queries",
+    ),
+    wrong(
+        "scaled by the number of keys",
+        "scale",
+        "What counts is the size of a key in one head, its last axis, not how many there are.",
+        scale="number of keys",
+    ),
+    wrong(
+        "scaled by the number of heads",
+        "scale",
+        "The dot products run over d_head = d_model / h entries; their root is due.",
+        scale="number of heads",
+    ),
+    wrong(
+        "the scores are multiplied by the root",
+        "scale",
+        "They must be divided: the larger d_head, the larger dot products already are.",
+        scale="inverse",
+    ),
+    wrong(
+        "the weights are scaled, not the scores",
+        "scale",
+        "After the softmax it is too late: the rows no longer sum to 1.",
+        normalise="then divided",
+        scale="none",
+    ),
+    wrong(
+        "the softmax is applied twice",
+        "normalisation",
+        "Of weights between 0 and 1 a second softmax makes nearly equal ones.",
+        normalise="twice",
+    ),
+    wrong(
+        "one softmax runs over queries and keys together",
+        "softmax axis",
+        "Each row must sum to 1, not the whole map.",
+        normalise="of the map",
+        axis=-1,
+    ),
+    wrong(
+        "the values are made of the keys",
+        "role of q, k, v",
+        "W_v is applied to the values; only where keys and values are the same is that alike.",
+        source="values of keys",
+    ),
+    wrong(
+        "the keys are made of the values",
+        "role of q, k, v",
+        "W_k is applied to the keys; only where keys and values are the same is that alike.",
+        source="keys of values",
+    ),
+    wrong(
+        "keys and values are exchanged",
+        "role of q, k, v",
+        "Keys are compared with the queries, values are mixed.",
+        source="keys and values exchanged",
+    ),
+    wrong(
+        "the queries are added to the result",
+        "residual",
+        "A residual connection belongs to the block around attention, not here.",
+        out="added",
+    ),
 ]
 
 
@@ -414,6 +600,27 @@ def _matrices(seed, d_model):
             "sharing",
             "Both are projected with W_q; the keys have W_k.",
             shared="qk",
+        ),
+        wrong(
+            "two of the matrices are exchanged",
+            "projection",
+            "The order of the weights is W_q, W_k, W_v, W_o.",
+            {"shared": "q and k exchanged"},
+            shared="k and v exchanged",
+        ),
+        wrong(
+            "the queries or the keys are not projected",
+            "projection",
+            "Queries go through W_q and keys through W_k before the heads are split.",
+            {"project": "not k"},
+            project="not q",
+        ),
+        wrong(
+            "there is no softmax",
+            "normalisation",
+            "Scores are no weights: a softmax makes them positive, and each row sum to 1.",
+            normalise="never",
+            axis=-1,
         ),
         wrong(
             "the values are not projected",
@@ -461,17 +668,25 @@ class _Layer(nn.Module):
     meaning = "look"
     layout = joined = "right"
     scale = "d_head"
+    source = "own"
+    normalise = "once"
     axis = -1
     out = True
+    graph = "kept"
 
     def __init__(self, d_model, num_heads):
-        super().__init__()
+        if self.made != "before the module":
+            super().__init__()
         self.num_heads = num_heads
 
         def linear():
-            return nn.Linear() if self.made == "no sizes" else nn.Linear(d_model, d_model, False)
+            if self.made == "no sizes":
+                return nn.Linear()
+            return nn.Linear(d_model, d_model // (num_heads if self.made == "narrow" else 1), False)
 
-        if self.made == "plain list":
+        if self.made == "before the module":
+            self.map = linear()
+        elif self.made == "plain list":
             self.maps = [linear() for _ in range(4)]
         elif self.made == "one in a plain list":
             self.maps = [linear()] * 4
@@ -481,8 +696,14 @@ class _Layer(nn.Module):
             count = 3 if self.made == "three" else 4
             self.maps = nn.ModuleList(linear() for _ in range(count))
 
-    def forward(self, queries, keys, values, real_keys):
+    def forward(self, *args):
+        with torch.set_grad_enabled(self.graph == "kept"):
+            return self.attend(*args)
+
+    def attend(self, queries, keys, values, real_keys):
         W_q, W_k, W_v, W_o = (*self.maps, None)[:4]
+        joined_queries = queries
+        queries, keys, values = _SOURCES[self.source](queries, keys, values)
         heads = 1 if self.layout == "one head" else self.num_heads
         layout = "right" if self.layout == "one head" else self.layout
         if self.mask == "values":
@@ -491,22 +712,22 @@ class _Layer(nn.Module):
             _split(linear(x), heads, layout=layout)
             for linear, x in ((W_q, queries), (W_k, keys), (W_v, values))
         )
-        size = {
-            "d_head": q.shape[-1],
-            "d_model": queries.shape[-1],
-            "none": 1,
-            "root twice": q.shape[-1] ** 2,
-        }
-        scores = q @ k.mT / math.sqrt(size[self.scale])
-        if self.mask not in ("none", "values"):
+        scores = q @ k.mT / _divisor(self.scale, q, k, heads)
+        if self.mask == "zero":
+            scores = scores * ~self._hidden(real_keys)
+        elif self.mask not in ("none", "values"):
             scores = scores.masked_fill(self._hidden(real_keys), -1e9)
-        merged = _merge(torch.softmax(scores, dim=self.axis) @ v, joined=self.joined)
-        return W_o(merged) if self.out and W_o is not None else merged
+        weights = _weights(scores, self.normalise, self.axis, q.shape[-1])
+        merged = _merge(weights @ v, joined=self.joined)
+        y = W_o(merged) if self.out and W_o is not None else merged
+        return joined_queries + y if self.out == "added" else y
 
     def _hidden(self, real_keys):
         hidden = real_keys if self.meaning == "hide" else ~real_keys
         return {
             "keys": hidden[:, None, None],
+            "zero": hidden[:, None, None],
+            "tiled": hidden.repeat(self.num_heads, 1).view(len(hidden), -1, 1, hidden.shape[1]),
             "as it is": hidden,
             "one axis": hidden[:, None],
             "queries": hidden[:, None, :, None],
@@ -523,13 +744,17 @@ def play_layer(answer, d_model, num_heads, queries, keys, values, real_keys):
     if len(matrices) == 4 and all(name in named for name in usual):
         matrices = [named[name] for name in usual]
     outcome = {"matrices": len(matrices)}
+    if any(p.shape != (d_model, d_model) for p in matrices):
+        return outcome | {"sizes": "others than d_model x d_model"}
     with torch.no_grad():
         for p in named.values():
             p.zero_()
         for p, known in zip(matrices, _matrices(67, d_model), strict=False):
             p.copy_(known)
-        if matrices:
-            outcome["output"] = layer(queries, keys, values, real_keys)
+    if matrices:
+        output = layer(queries, keys, values, real_keys)
+        outcome["trains"] = bool(getattr(output, "requires_grad", False))
+        outcome["output"] = output
     return outcome
 
 
@@ -596,7 +821,8 @@ def _by_einsum_masked(q, k, v, weights, h, keep):
     return _merge(shares @ v) @ weights[3]
 
 
-_REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0], [1, 0, 0]], [[1, 1, 1, 0, 0]] * 3)]
+_ROWS = [[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [1, 1, 1, 1, 0]]
+_REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS)]
 
 
 @exercise(
@@ -613,7 +839,7 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0], [1, 0, 0]], [[1, 1, 
     reference=_Layer,
     play=play_layer,
     probes=[
-        (4, 2, *draw(68, (2, 2, 4), (2, 3, 4), (2, 3, 4)), _REAL[0]),
+        (6, 2, *draw(68, (1, 2, 6), (1, 4, 6), (1, 4, 6)), _REAL[0]),
         (6, 2, *draw(69, (3, 5, 6), (3, 5, 6), (3, 5, 6)), _REAL[1]),
         (6, 3, *draw(70, (3, 4, 6), (3, 5, 6), (3, 5, 6)), _REAL[1]),
     ],
@@ -636,6 +862,24 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0], [1, 0, 0]], [[1, 1, 
             "A plain list registers no parameters, so nothing would be trained: use nn.ModuleList.",
             {"made": "one in a plain list"},
             made="plain list",
+        ),
+        wrong(
+            "super().__init__() is not called first",
+            "sharing",
+            "It makes the place where layers are registered: call it before the first nn.Linear.",
+            made="before the module",
+        ),
+        wrong(
+            "the maps are not of size d_model x d_model",
+            "projection",
+            "nn.Linear(d_model, d_model), four times: each map serves all heads and one role.",
+            made="narrow",
+        ),
+        wrong(
+            "the output has lost its gradient",
+            "gradient",
+            "With no_grad, detach or .data inside forward no weight of the layer is trained.",
+            graph="cut",
         ),
         *_LAYER_MISTAKES,
         wrong(
@@ -670,11 +914,24 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0], [1, 0, 0]], [[1, 1, 
             mask="none",
         ),
         wrong(
-            "values of padding are set to 0, its scores are not hidden",
+            "values or weights of padding are set to 0, its scores are not hidden",
             "mask timing",
             "Padding still takes its share of the weight, so the real keys' weights sum to less "
             "than 1: hide the scores.",
             mask="values",
+        ),
+        wrong(
+            "hidden scores are set to 0",
+            "mask timing",
+            "A score of 0 is an ordinary score, exp(0) = 1; it must be very negative to vanish.",
+            mask="zero",
+        ),
+        wrong(
+            "the mask is tiled over the heads in the wrong order",
+            "head layout",
+            "In (B·h, ...) all heads of one sentence stand together: repeat_interleave, not "
+            "repeat.",
+            mask="tiled",
         ),
     ],
     hints=[

@@ -21,18 +21,27 @@ def _table(
     direction="divide",
     transposed=False,
 ):
-    positions = torch.arange(first, max_len + first, dtype=torch.float64)[:, None]
+    positions = torch.arange(max_len, dtype=torch.float64)[:, None]
+    positions = positions / max_len if first == "share" else positions + first
     pair = torch.arange(d_model // 2, dtype=torch.float64)
     column = torch.arange(d_model, dtype=torch.float64)
     if exponent in ("column", "column doubled"):  # every column turns at its own speed
         powers = column / d_model * (2 if exponent == "column doubled" else 1)
         slow_sin, slow_cos = powers[0::2], powers[1::2]
     else:
-        power = {"2i": 2 * pair, "i": pair, "4i": 4 * pair, "from 1": 2 * (pair + 1)}[exponent]
+        power = {"i": pair, "4i": 4 * pair, "from 1": 2 * (pair + 1)}.get(exponent, 2 * pair)
         slow_sin = slow_cos = power / d_model
-    sign = -1 if direction == "divide" else 1
-    sines = torch.sin(positions * base ** (sign * slow_sin))
-    cosines = torch.cos(positions * base ** (sign * slow_cos))
+        if exponent == "whole":
+            slow_sin = slow_cos = power // d_model
+        if exponent == "to the end":
+            slow_sin = slow_cos = pair / (d_model // 2 - 1)
+    if direction in ("d outside", "d below"):
+        slow_sin, slow_cos = slow_sin * d_model, slow_cos * d_model
+    factor = {"turns": 2 * math.pi, "d outside": d_model, "d below": 1 / d_model}
+    angles = positions * factor.get(direction, 1.0)
+    sign = 1 if direction == "multiply" else -1
+    sines = torch.sin(angles * base ** (sign * slow_sin))
+    cosines = torch.cos(angles * base ** (sign * slow_cos))
     if columns == "swapped":
         sines, cosines = cosines, sines
     if columns == "sines only":
@@ -138,10 +147,46 @@ def _by_complex_numbers(n, d):
             direction="multiply",
         ),
         wrong(
+            "d divides outside the exponent",
+            "frequency",
+            "The exponent is (2i / d); without the brackets 10000 ** 2i is divided by d.",
+            {"direction": "d below"},
+            direction="d outside",
+            exponent="2i",
+            base=10000.0,
+        ),
+        wrong(
+            "the exponent is divided without remainder",
+            "frequency",
+            "2i // d is 0 for every pair: divide with /.",
+            exponent="whole",
+            base=10000.0,
+            direction="divide",
+        ),
+        wrong(
+            "the last pair is given the whole power of 10000",
+            "frequency",
+            "Some libraries divide by d/2 - 1, so that the last exponent is 1; here it is 2i / d.",
+            exponent="to the end",
+        ),
+        wrong(
+            "a full turn is put into the angle",
+            "frequency",
+            "Positions times frequencies are radians already; no 2 pi is due.",
+            direction="turns",
+        ),
+        wrong(
+            "positions are shares of the table's length",
+            "position",
+            "Row p belongs to position p itself, in a table of any length.",
+            first="share",
+        ),
+        wrong(
             "the base is not 10000",
             "frequency",
             "The paper's base is 10000 (four zeros).",
             {"base": 100000.0},
+            {"base": math.e},
             base=1000.0,
         ),
         wrong(
@@ -176,7 +221,9 @@ def _shift(
     turn="forward", speeds="own", columns="in turn", extra=0, entries="all", times="angle",
 ):  # fmt: skip
     pair = torch.arange(d_model // 2, dtype=torch.float64)
-    frequency = 10000.0 ** ({"doubled": -4, "halved": -1}.get(speeds, -2) * pair / d_model)
+    pair = pair + 1 if speeds == "from 1" else pair
+    factor = {"doubled": -4, "halved": -1, "upwards": 2}.get(speeds, -2)
+    frequency = 10000.0 ** (factor * pair / d_model)
     if speeds == "first":
         frequency = torch.ones_like(frequency)
     factor = steps if times == "entries" else 1
@@ -188,6 +235,10 @@ def _shift(
     for i, a in enumerate(angle):
         s, c = (i, i + d_model // 2) if columns == "in blocks" else (2 * i, 2 * i + 1)
         matrix[s, s] = matrix[c, c] = torch.cos(a)
+        if entries == "exchanged":
+            matrix[s, s] = matrix[c, c] = torch.sin(a)
+            matrix[s, c], matrix[c, s] = sign * torch.cos(a), -sign * torch.cos(a)
+            continue
         if entries != "diagonal":
             matrix[s, c] = sign * torch.sin(a)
             matrix[c, s] = torch.sin(a) if entries == "both plus" else -sign * torch.sin(a)
@@ -289,6 +340,24 @@ def _shift_by_least_squares(k, d):
             "cos(a + b) = cos a cos b - sin a sin b: one of the two carries a minus.",
             entries="both plus",
         ),
+        wrong(
+            "sine and cosine are exchanged",
+            "sine and cosine",
+            "With k = 0 nothing turns, so the diagonal holds the cosines.",
+            entries="exchanged",
+        ),
+        wrong(
+            "pairs count from 1",
+            "off by one",
+            "The first pair has i = 0 and turns by one radian a step.",
+            speeds="from 1",
+        ),
+        wrong(
+            "later pairs turn faster",
+            "frequency",
+            "The exponent is negative, -2i/d: the first pair is the fastest.",
+            speeds="upwards",
+        ),
     ],
     hints=[
         "Start with d_model = 2: the pair is (sin p, cos p). What is sin(p + k)?",
@@ -315,16 +384,27 @@ def _add(
     x, table, offset, *, start="offset", along="positions", shift=0, join="add", count="tokens"
 ):
     first = (offset if start == "offset" else 0) + shift
-    rows = table[first : first + x.shape[0 if count == "sentences" else 1]]  # (T, d)
+    rows = table[first : first + x.shape[_COUNTS[count]]]  # (T, d)
     if start == "number":
         rows = rows + offset
+    if start == "short":
+        rows = table[offset : x.shape[1]]
     if start == "last":
         rows = table[-x.shape[1] :]
     if along == "batch":
         rows = table[offset : offset + len(x)][:, None]
     if along == "one":
         rows = table[offset]
-    return {"add": x + rows, "multiply": x * rows, "replace": rows.expand_as(x)}[join]
+    return {
+        "add": lambda: x + rows,
+        "multiply": lambda: x * rows,
+        "replace": lambda: rows.expand_as(x),
+        "scaled": lambda: x * math.sqrt(x.shape[-1]) + rows,
+        "side by side": lambda: torch.cat([x, rows.expand_as(x)], dim=-1),
+    }[join]()
+
+
+_COUNTS = {"sentences": 0, "tokens": 1, "features": 2}
 
 
 @exercise(
@@ -364,6 +444,18 @@ def _add(
             count="sentences",
         ),
         wrong(
+            "as many rows are taken as there are features",
+            "position",
+            "x is (B, T, d): the number of tokens is x.shape[1], the last axis holds features.",
+            count="features",
+        ),
+        wrong(
+            "the slice ends at T, not at offset + T",
+            "position",
+            "T rows from offset on end before row offset + T.",
+            start="short",
+        ),
+        wrong(
             "the positions are one too large",
             "off by one",
             "The first token takes row offset, not offset + 1.",
@@ -392,6 +484,18 @@ def _add(
             "position",
             "They are added to the embeddings.",
             join="multiply",
+        ),
+        wrong(
+            "the embeddings are multiplied by the root of d first",
+            "scale",
+            "The model does that where it embeds the tokens; here x is taken as it is.",
+            join="scaled",
+        ),
+        wrong(
+            "the encodings are put beside the embeddings",
+            "position",
+            "They are added, so that the size stays d.",
+            join="side by side",
         ),
         wrong(
             "the embeddings are lost",

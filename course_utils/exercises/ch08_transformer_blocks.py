@@ -21,13 +21,17 @@ def _normalise(
     x, gamma, beta, eps, *, over=(-1,), var="biased", eps_at="inside", root="yes", affine="both",
     centre="yes",
 ):  # fmt: skip
+    if affine == "before":
+        x = gamma * x + beta
     mean = x.mean(over, keepdim=True)
     squares = (x if var == "of x" else x - mean).square()
     count = squares.numel() // squares.mean(over).numel()
-    variance = squares.sum(over, keepdim=True) / (count - 1 if var == "unbiased" else count)
+    count = {"unbiased": count - 1, "sum": 1}.get(var, count)
+    variance = squares.sum(over, keepdim=True) / count
     inside = variance + {"inside": eps, "squared": eps**2}.get(eps_at, 0.0)
     spread = inside if root == "no" else inside.sqrt()
-    spread = spread + eps if eps_at == "outside" else spread
+    if eps_at in ("outside", "least"):
+        spread = spread + eps if eps_at == "outside" else spread.clamp(min=eps)
     normed = (x - mean if centre == "yes" else x) / spread
     return {
         "both": lambda: gamma * normed + beta,
@@ -35,6 +39,8 @@ def _normalise(
         "no gamma": lambda: normed + beta,
         "no beta": lambda: gamma * normed,
         "none": lambda: normed,
+        "before": lambda: normed,
+        "one plus gamma": lambda: (1 + gamma) * normed + beta,
         "beta first": lambda: gamma * (normed + beta),
     }[affine]()
 
@@ -69,6 +75,8 @@ def _token_by_token(x, gamma, beta, eps):
         (*draw(81, (2, 2, 3), (3,), (3,)), 0.5),
         (*draw(82, (2, 3, 4), (4,), (4,)), 0.3),
         (*draw(83, (3, 4, 6), (6,), (6,), scale=0.6), 0.2),
+        (draw(80, (2, 3, 4), scale=0.3)[0], *draw(79, (4,), (4,)), 0.7),
+        (torch.ones(1, 3, 4), *draw(78, (4,), (4,)), 0.1),
     ],
     mistakes=[
         wrong(
@@ -100,6 +108,31 @@ def _token_by_token(x, gamma, beta, eps):
             "norm statistics",
             "eps itself is added to the variance.",
             eps_at="squared",
+        ),
+        wrong(
+            "eps is a lower bound, not a term",
+            "norm statistics",
+            "max(deviation, eps) is how F.normalize does it; here eps is added to the variance.",
+            eps_at="least",
+        ),
+        wrong(
+            "the squares are added, not averaged",
+            "norm statistics",
+            "That makes tokens of length 1; for variance 1 the squares are divided by d.",
+            var="sum",
+        ),
+        wrong(
+            "this is RMSNorm",
+            "norm statistics",
+            "It divides by the root of the mean of x² and subtracts no mean; LayerNorm does.",
+            centre="no",
+            var="of x",
+        ),
+        wrong(
+            "there is one mean for the whole batch",
+            "norm statistics",
+            "Without an axis the statistics run over everything; each token needs its own.",
+            over=(0, 1, 2),
         ),
         wrong(
             "the root of the variance is not taken",
@@ -157,6 +190,18 @@ def _token_by_token(x, gamma, beta, eps):
             "Multiply by gamma first, then add beta.",
             affine="beta first",
         ),
+        wrong(
+            "gamma and beta come before the normalisation",
+            "scale and shift",
+            "Then the statistics are those of the scaled token; normalise first, then scale.",
+            affine="before",
+        ),
+        wrong(
+            "1 is added to gamma",
+            "scale and shift",
+            "Some models keep gamma around 0; here gamma itself multiplies.",
+            affine="one plus gamma",
+        ),
     ],
     hints=[
         "Over which axis do mean and variance run, and how do you keep it for the division?",
@@ -179,7 +224,17 @@ def normalise_tokens(x, gamma, beta, eps):
     return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
 
 
-_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
+_ACTIVATIONS = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+    "leaky": F.leaky_relu,
+    "softmax": lambda x: x.softmax(-1),
+    "minimum": lambda x: x.clamp(max=0),
+    "absolute": torch.abs,
+}
 
 
 def _feed(
@@ -192,11 +247,18 @@ def _feed(
     elif weights == "swapped":
         W_1, W_2 = W_2, W_1
     first, second = b_1, b_2
-    if biases != "both":
+    if biases in ("first", "second", "none"):
         first = b_1 if biases == "first" else torch.zeros_like(b_1)
         second = b_2 if biases == "second" else torch.zeros_like(b_2)
-    hidden = (act(x) if at == "before" else x) @ W_1 + first
-    y = (act(hidden) if at in ("between", "twice") else hidden) @ W_2 + second
+    if biases == "exchanged":
+        first, second = b_2, b_1
+    read = act(x) if at == "before" else x
+    if biases == "before the matrix":
+        hidden = (read + b_1) @ W_1
+    else:
+        hidden = read @ W_1 + (0 if biases == "after relu" else first)
+    hidden = act(hidden) if at in ("between", "twice") else hidden
+    y = (hidden + first if biases == "after relu" else hidden) @ W_2 + second
     y = act(y) if at in ("twice", "end") else y
     return x + y if residual == "yes" else y
 
@@ -247,11 +309,40 @@ def _feed(
             "The paper has ReLU, max(0, x); note 002 and many later models have GELU.",
             {"activation": "tanh"},
             {"activation": "sigmoid"},
+            {"activation": "silu"},
+            {"activation": "leaky"},
+            {"activation": "softmax"},
             activation="gelu",
+        ),
+        wrong(
+            "the negative numbers are kept, not the positive ones",
+            "activation",
+            "ReLU is max(0, x), so clamp(min=0): negative numbers become 0.",
+            {"activation": "absolute"},
+            activation="minimum",
         ),
         wrong("both biases are missing", "counting", "Add b_1 and b_2.", biases="none"),
         wrong("the first bias is missing", "counting", "Add b_1 before the ReLU.", biases="second"),
         wrong("the second bias is missing", "counting", "Add b_2 at the end.", biases="first"),
+        wrong(
+            "the first bias is added after the ReLU",
+            "activation",
+            "The first layer is x @ W_1 + b_1, bias and all; the ReLU bends its result.",
+            biases="after relu",
+            at="between",
+        ),
+        wrong(
+            "the first bias is added before the matrix",
+            "projection",
+            "A linear layer is x @ W + b: b_1 has d_ff entries, those of the result.",
+            biases="before the matrix",
+        ),
+        wrong(
+            "the two biases are exchanged",
+            "projection",
+            "b_1 has d_ff entries and belongs to W_1, b_2 has d and belongs to W_2.",
+            biases="exchanged",
+        ),
         wrong(
             "the matrices are transposed",
             "projection",
@@ -328,16 +419,19 @@ def _add_norm(
     x, sublayer, norm, norm_first, *, order="right", residual="yes", inner="no", at_end="no",
     normed="yes",
 ):  # fmt: skip
-    norm = norm if normed == "yes" else lambda tokens: tokens
+    place = "pre" if norm_first else "post"
+    norm = norm if normed not in ("no", place) else lambda tokens: tokens
+    residual = "no" if residual == place else residual
     first = {"right": norm_first, "exchanged": not norm_first, "pre": True, "post": False}[order]
     if first:
         read = norm(x)
-        y = sublayer(read)
-        y = {"yes": x + y, "no": y, "normed": read + y}[residual]
+        y = norm(sublayer(x)) if at_end == "instead" else sublayer(read)
+        y = {"no": y, "normed": read + y}.get(residual, x + y)
         return norm(y) if at_end == "yes" else y
     if inner == "yes":
         return (0 if residual == "no" else x) + norm(sublayer(x))
-    return norm(sublayer(x) if residual == "no" else x + sublayer(x))
+    y = sublayer(norm(x) if inner == "sandwich" else x)
+    return norm(y if residual == "no" else x + y)
 
 
 def _add_norm_in_place(x, sublayer, norm, norm_first):
@@ -380,6 +474,8 @@ def _add_norm_in_place(x, sublayer, norm, norm_first):
             "the residual connection is missing",
             "residual",
             "What the sub-layer gives is added to x.",
+            {"residual": "pre"},
+            {"residual": "post"},
             residual="no",
         ),
         wrong(
@@ -401,9 +497,23 @@ def _add_norm_in_place(x, sublayer, norm, norm_first):
             at_end="yes",
         ),
         wrong(
-            "nothing is normalised",
+            "pre-norm normalises what the sub-layer gives, not what it reads",
+            "norm place",
+            "Pre-norm is x + sublayer(norm(x)): the norm stands inside the call.",
+            at_end="instead",
+        ),
+        wrong(
+            "post-norm normalises what the sub-layer reads as well",
+            "norm place",
+            "In post-norm the sub-layer reads x as it is; only the sum goes through the norm.",
+            inner="sandwich",
+        ),
+        wrong(
+            "nothing is normalised in one of the two orders, or in both",
             "norm place",
             "Both orders use norm once.",
+            {"normed": "pre"},
+            {"normed": "post"},
             normed="no",
         ),
     ],
@@ -435,7 +545,7 @@ def _encoder(
     x, attention, ffn, norm_1, norm_2, mask, *, first="right", second="right", reads="y",
     masked="yes", order="attention", norms="own", style="post", network="yes",
 ):  # fmt: skip
-    mask = mask if masked == "yes" else None
+    mask = {"yes": mask, "inverted": ~mask}.get(masked)
     n_1, n_2 = {
         "own": (norm_1, norm_2), "first twice": (norm_1, norm_1), "exchanged": (norm_2, norm_1)
     }[norms]  # fmt: skip
@@ -445,11 +555,13 @@ def _encoder(
     if style == "pre":
         y = x + layers[0](n_1(x))
         return y + layers[1](n_2(y))
-    y = _joined(x, layers[0](x), n_1, first)
+    made = layers[0](x)
+    y = _joined(x, made, n_1, first)
     if network == "no":
         return y
-    stream = x if second == "from x" else y
-    return _joined(stream, layers[1](x if reads == "x" else y), n_2, second)
+    stream = {"from x": x, "from the sum": x + made, "from attention": made, "and x": x + y}
+    read = {"x": x, "sum": x + made, "attention": made}.get(reads, y)
+    return _joined(stream.get(second, y), layers[1](read), n_2, second)
 
 
 def _joined(x, y, norm, how):
@@ -517,6 +629,19 @@ def _pieces(seed, d):
             second="from x",
         ),
         wrong(
+            "the second residual connection starts before the first norm",
+            "residual",
+            "It carries norm_1(x + ...), which the network also reads, not the bare sum.",
+            {"second": "from attention"},
+            second="from the sum",
+        ),
+        wrong(
+            "the block's input is added a second time",
+            "residual",
+            "x is in the stream already; the second sum is y + ffn(y).",
+            second="and x",
+        ),
+        wrong(
             "the first norm comes before the sum",
             "norm place",
             "Post-norm: add first, then normalise.",
@@ -565,6 +690,13 @@ def _pieces(seed, d):
             reads="x",
         ),
         wrong(
+            "the feed-forward network reads what comes before the first norm",
+            "block order",
+            "It reads norm_1(x + ...), not the bare sum and not attention's output.",
+            {"reads": "attention"},
+            reads="sum",
+        ),
+        wrong(
             "the feed-forward network comes first",
             "block order",
             "First attention gathers from the other tokens, then the network works on each.",
@@ -581,6 +713,12 @@ def _pieces(seed, d):
             "mask missing",
             "attention(queries, keys, values, mask): without it padding is looked at.",
             masked="no",
+        ),
+        wrong(
+            "the mask is inverted",
+            "mask meaning",
+            "nn.MultiheadAttention hides where its mask is True; here True = may look.",
+            masked="inverted",
         ),
     ],
     hints=[
@@ -621,22 +759,34 @@ class _Decoder(nn.Module):
     memory_norm = "no"
     normed = "all"
     style = "pre"
+    attentions = "both"
+    graph = "kept"
 
     def __init__(self, self_attention, cross_attention, ffn, norms):
-        super().__init__()
+        if self.kept != "before the module":
+            super().__init__()
         pieces = [self_attention, cross_attention, ffn]
+        if self.kept == "before the module":
+            self.piece = pieces[0]
         self.parts = pieces if self.kept == "all hidden" else nn.ModuleList(pieces)
         norms = list(norms)
         self.three = norms if self.kept != "registered" else nn.ModuleList(norms)
 
     def forward(self, x, memory, target_mask, source_mask):
-        if self.masks == "exchanged":
-            target_mask, source_mask = source_mask, target_mask
-        to_itself = target_mask if self.causal == "yes" else None
-        to_source = source_mask if self.padding == "yes" else None
+        target_mask, source_mask = {
+            "exchanged": (source_mask, target_mask),
+            "target twice": (target_mask, target_mask),
+            "source twice": (source_mask, source_mask),
+        }.get(self.masks, (target_mask, source_mask))
+        to_itself = {"yes": target_mask, "inverted": ~target_mask}.get(self.causal)
+        to_source = {"yes": source_mask, "inverted": ~source_mask}.get(self.padding)
         self_attention, cross_attention, ffn = self.parts
-        n = self.three
-        n = [n[0]] * 3 if self.norms == "one" else n
+        if self.attentions == "the first twice":
+            cross_attention = self_attention
+        if self.graph == "memory cut":
+            memory = memory.detach()
+        n = [self.three[i] for i in _NORMS.get(self.norms, (0, 1, 2))]
+        streams = [x]
 
         def look(z):
             if self.memory_norm == "yes":
@@ -665,10 +815,25 @@ class _Decoder(nn.Module):
             if self.style == "post":
                 x = norm(x + layer(x))
                 continue
-            read = x if how == "no norm" else norm(x)
+            if self.style == "norm behind":
+                x = x + norm(layer(x))
+                continue
+            read = {"no norm": x, "reads the input": norm(streams[0])}.get(how, norm(x))
             y = layer(read)
-            x = {"no residual": y, "normed": read + y}.get(how, x + y)
+            base = {"from the input": streams[0], "one too early": streams[-2:][0]}.get(how, x)
+            streams.append({"no residual": y, "normed": read + y}.get(how, base + y))
+            x = streams[-1]
         return x
+
+
+_NORMS = {  # which norm serves which sub-layer
+    "one": (0, 0, 0),
+    "first twice": (0, 0, 1),
+    "second twice": (0, 1, 1),
+    "last two exchanged": (0, 2, 1),
+    "first two exchanged": (1, 0, 2),
+    "backwards": (2, 1, 0),
+}
 
 
 def play_decoder(answer, d_model, x, memory, target_mask, source_mask):
@@ -681,8 +846,12 @@ def play_decoder(answer, d_model, x, memory, target_mask, source_mask):
         "norms registered": all(p in found for norm in norms for p in norm.parameters()),
         "layers registered": all(p in found for piece in pieces for p in piece.parameters()),
     }
-    with torch.no_grad():
-        outcome["output"] = block.eval()(x, memory, target_mask, source_mask)
+    output = block.eval()(x, memory.requires_grad_(), target_mask, source_mask)
+    outcome["trains"] = bool(getattr(output, "requires_grad", False))
+    outcome["memory gets a gradient"] = outcome["trains"] and (
+        torch.autograd.grad(output.sum(), memory, allow_unused=True)[0] is not None
+    )
+    outcome["output"] = output
     return outcome
 
 
@@ -758,6 +927,28 @@ def _wrong_residual(place, switch):
             "Pre-norm: each sub-layer reads its own norm of the stream.",
             **{switch: "no norm"},
         ),
+        *_wrong_stream(place, switch),
+    ]
+
+
+def _wrong_stream(place, switch):
+    if place == "first":
+        return []
+    return [
+        *wrong(
+            f"the {place} residual connection starts from an earlier stream",
+            "residual",
+            "What is added to is what the sub-layer before has left, not the block's input: give "
+            "every sum a name, or call it x again.",
+            *([{switch: "one too early"}] if place == "third" else []),
+            **{switch: "from the input"},
+        ),
+        *wrong(
+            f"the {place} sub-layer reads the block's input",
+            "block order",
+            "Each sub-layer reads the norm of what the one before it has left.",
+            **{switch: "reads the input"},
+        ),
     ]
 
 
@@ -791,6 +982,25 @@ def _wrong_residual(place, switch):
             "sharing",
             "A plain list registers nothing, so nothing would be trained: use attributes.",
             kept="all hidden",
+        ),
+        wrong(
+            "super().__init__() is not called first",
+            "sharing",
+            "It makes the place where modules are registered: call it before storing any.",
+            kept="before the module",
+        ),
+        wrong(
+            "the memory is cut from the graph",
+            "gradient",
+            "With detach no gradient reaches the encoder, and it would never learn.",
+            graph="memory cut",
+        ),
+        wrong(
+            "both attentions are the same module",
+            "sharing",
+            "self_attention looks at the target, cross_attention at the memory, each with "
+            "weights of its own.",
+            attentions="the first twice",
         ),
         _wrong_residual("first", "first"),
         _wrong_residual("second", "second"),
@@ -845,6 +1055,25 @@ def _wrong_residual(place, switch):
             masks="exchanged",
         ),
         wrong(
+            "one mask serves both attentions",
+            "mask axis",
+            "target_mask belongs to self-attention, source_mask to cross-attention.",
+            {"masks": "source twice"},
+            masks="target twice",
+        ),
+        wrong(
+            "the causal mask is inverted",
+            "mask meaning",
+            "nn.MultiheadAttention hides where its mask is True; here True = may look.",
+            causal="inverted",
+        ),
+        wrong(
+            "the mask of the source is inverted",
+            "mask meaning",
+            "nn.MultiheadAttention hides where its mask is True; here True = may look.",
+            padding="inverted",
+        ),
+        wrong(
             "cross-attention comes first",
             "block order",
             "Self-attention, then cross-attention, then the feed-forward network.",
@@ -861,6 +1090,28 @@ def _wrong_residual(place, switch):
             "sharing",
             "Each sub-layer has a norm of its own.",
             norms="one",
+        ),
+        wrong(
+            "one norm serves two sub-layers",
+            "sharing",
+            "There are three norms, norms[0] to norms[2], one for each sub-layer.",
+            {"norms": "second twice"},
+            norms="first twice",
+        ),
+        wrong(
+            "the norms are exchanged",
+            "block order",
+            "norms[0] belongs to self-attention, norms[1] to cross-attention, norms[2] to the "
+            "network.",
+            {"norms": "first two exchanged"},
+            {"norms": "backwards"},
+            norms="last two exchanged",
+        ),
+        wrong(
+            "the norm comes behind the sub-layer, inside the sum",
+            "norm place",
+            "Pre-norm is x + sublayer(norm(x)): the norm stands inside the call.",
+            style="norm behind",
         ),
         wrong(
             "the block is written as post-norm",
