@@ -12,10 +12,12 @@ from typing import Any
 from torch import Tensor
 
 from course_utils.exercises.facts import advice
+from course_utils.exercises.findings import Trial, findings
 from course_utils.exercises.model import Exercise, Mistake
+from course_utils.exercises.mutants import likeness
 from course_utils.exercises.runner import SECONDS, Session, outcome, run_answer
 from course_utils.exercises.source import is_untouched
-from course_utils.exercises.values import Gap, Raised, gap, number, show
+from course_utils.exercises.values import Gap, Raised, gap, number, numbers_in, show
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Verdict:
 
     `status` is one of "right", "mistake" (named), "wrong" (facts only), "error" (it raised),
     "time" (it did not end), "unfinished" (the placeholder still raises), "not attempted" and
-    "not checked" (nothing to check was given).
+    "not checked" (nothing to check was given). `measured` is what experiments tell of a wrong
+    answer without a name.
     """
 
     status: str
@@ -42,6 +45,15 @@ class Verdict:
     facts: tuple[str, ...] = ()
     case: Case | None = None
     printed: str = ""
+    measured: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What experiments tell; exact when they explain every number."""
+
+    sentences: tuple[str, ...] = ()
+    exact: bool = False
 
 
 @functools.cache
@@ -111,30 +123,56 @@ def _judge_runs(exercise: Exercise, answer: Any, session: Session) -> Verdict:
         if isinstance(run.value, Raised) and run.value.type_name == "NotImplementedError":
             return Verdict("unfinished", facts=(run.where,) if run.where else ())
     side_effects = _side_effects(exercise, runs)
-    if gap(given[0], repeated.value).size > 1:
+    repeats = gap(given[-1], repeated.value).size <= 1
+    if not repeats:
         side_effects.append("it gives different answers to the same input: is it random?")
     if all(g.size <= 1 for g in gaps) and not side_effects:
         return Verdict("right", printed=session.printed)
-    first = next((i for i, g in enumerate(gaps) if g.size > 1), 0)
+    wrong = [i for i, g in enumerate(gaps) if g.size > 1]
+    first = min(wrong, key=lambda i: numbers_in(exercise.probes[i]), default=0)
     case = Case(exercise.probes[first], expected[first], given[first], gaps[first].index)
     mistakes, complete = name_mistakes(exercise, given)
     if mistakes:
         if not complete:
             side_effects.append("something else is wrong too, and several things could explain it")
         return Verdict("mistake", mistakes, tuple(side_effects), case, session.printed)
+    measured = _Measured()
     if isinstance(case.given, Raised):
         facts = [f"it raised {show(case.given)}", runs[first].where, advice(case.given)]
         status = "error"
     else:
-        facts = _facts(exercise, answer, case, gaps[first])
+        if gaps[first].size > 1 and repeats:
+            measured = _measured(exercise, answer, expected, given, first)
+        facts = [] if measured.exact else _facts(exercise, answer, case, gaps[first])
         status = "wrong"
-    return Verdict(status, (), tuple(f for f in facts + side_effects if f), case, session.printed)
+    facts = tuple(f for f in facts + side_effects if f)
+    return Verdict(status, (), facts, case, session.printed, measured.sentences)
 
 
 def _side_effects(exercise: Exercise, runs: list) -> list[str]:
     changed = sorted({i for run in runs for i in run.changed})
     names = [exercise.argument(i) for i in changed]
     return [f"it changes its input {name} in place: work on a copy" for name in names]
+
+
+def _measured(
+    exercise: Exercise, answer: Any, expected: list, given: list, first: int
+) -> _Measured:
+    """The slip that the answer comes to, else what it depends on; nothing where it raises."""
+    if exercise.kind == "value" or any(isinstance(x, Raised) or x is None for x in given):
+        return _Measured()
+    slip = likeness(exercise, answer, given, first)
+    if slip:
+        return _Measured((slip,), exact=True)
+
+    def right(args: tuple) -> Any:
+        return outcome(exercise.play, exercise.variant(), args, 0)
+
+    def again(inputs: list[tuple]) -> list[Any]:
+        runs = run_answer(exercise.play, answer, inputs, 2.0).runs
+        return [run.value for run in runs[: len(inputs)] if not run.timed_out]
+
+    return _Measured(tuple(findings(Trial(exercise, expected, given, first, right, again))))
 
 
 def _facts(exercise: Exercise, answer: Any, case: Case, found: Gap) -> list[str]:

@@ -45,8 +45,10 @@ class Result:
 
     def __repr__(self) -> str:
         lines = [self._headline(), *("  " + line for line in self._sentences())]
-        for label, text in self._case_rows():
-            lines.append(f"  {label:<10} " + text.replace("\n", "\n" + " " * 13))
+        rows = self._case_rows()
+        width = max([len("expected"), *(len(label) for label, _ in rows)]) + 2
+        for label, text in rows:
+            lines.append(f"  {label:<{width}}" + text.replace("\n", "\n" + " " * (width + 2)))
         lines += ["  " + line for line in self._map_lines()]
         lines += ["  " + line for line in self._last_lines()]
         return "\n".join(lines)
@@ -54,7 +56,7 @@ class Result:
     def _repr_html_(self) -> str:
         border = _BORDERS[_HEADS[self.status][0]]
         parts = [f"<p><strong>{escape(self._headline())}</strong></p>"]
-        parts += [f"<p>{escape(line)}</p>" for line in self._sentences()]
+        parts += [f"<p>{_code(line)}</p>" for line in self._sentences()]
         rows = "".join(
             f'<tr><th scope="row" style="text-align:left;vertical-align:top">{escape(label)}</th>'
             f'<td style="text-align:left"><pre style="margin:0">{escape(text)}</pre></td></tr>'
@@ -87,15 +89,16 @@ class Result:
 
     def _headline(self) -> str:
         mark, words = _HEADS[self.status]
+        words += ", and here is what was found" if self.verdict.measured else ""
         return f"{mark} {self.exercise.name}: {words}"
 
     def _sentences(self) -> list[str]:
-        """The names with their reasons, then the facts."""
+        """The names with their reasons, then what was measured, then the facts."""
         named = [f"{_upper(m.name)}. {m.why}" for m in self.verdict.mistakes]
         if named:
             named.insert(0, f"Your result is what comes out when {_count(len(named))} made:")
-        facts = [_upper(fact) + ("" if fact[-1] in ".?!" else ".") for fact in self.verdict.facts]
-        return named + facts
+        facts = (*self.verdict.measured, *self.verdict.facts)
+        return named + [_upper(fact) + ("" if fact[-1] in ".?!" else ".") for fact in facts]
 
     def _caption(self) -> str:
         one_value = self.exercise.kind == "value"
@@ -112,7 +115,7 @@ class Result:
             expected, given, equal = _without_equal_parts(case.expected, case.given)
             rows.append(("expected", show(expected, case.index)))
             rows.append(("given", show(given, case.index)))
-            rows += [("equal", ", ".join(equal))] if equal else []
+            rows += [("right already", ", ".join(equal))] if equal else []
         return rows
 
     def _maps(self) -> list[Tensor] | None:

@@ -84,14 +84,14 @@ class _Notepad(io.TextIOBase):
 def run_answer(
     play: Callable, answer: Any, inputs: Sequence[tuple], seconds: float = SECONDS
 ) -> Session:
-    """Play an answer on every input; the first input is played twice, with other random numbers.
+    """Play an answer on every input; the last input is played twice, with other random numbers.
 
     Returns:
         One run per input and the repetition last; fewer when time ran out.
     """
     session = Session()
     worker = threading.Thread(
-        target=_work, args=(session, play, answer, [*inputs, inputs[0]]), daemon=True
+        target=_work, args=(session, play, answer, [*inputs, inputs[-1]]), daemon=True
     )
     notepad = _Notepad()
     with (
@@ -107,6 +107,45 @@ def run_answer(
         session.stuck = worker.is_alive() and not _stop(worker)
     session.printed = notepad.summary()
     return session
+
+
+def play_batch(jobs: Sequence[Callable[[], Any]], each: float, end: float) -> list[Any]:
+    """Our own small jobs, one after another in a thread; one that hangs is given up.
+
+    Args:
+        each: seconds that one job may take.
+        end: when, on the clock of the process, no more jobs are begun.
+
+    Returns:
+        What each job returned, None for one that failed, hung or was not begun.
+    """
+    results: list[Any] = [None] * len(jobs)
+    begun = [0, time.monotonic()]  # the job that runs, and since when
+
+    def work():
+        with contextlib.suppress(_TimeUp, _Sleep):
+            while begun[0] < len(jobs) and time.process_time() < end:
+                begun[1] = time.monotonic()
+                with contextlib.suppress(Exception):
+                    results[begun[0]] = jobs[begun[0]]()
+                begun[0] += 1
+
+    notepad = _Notepad()
+    with (
+        _global_state_kept(),
+        contextlib.redirect_stdout(notepad),
+        contextlib.redirect_stderr(notepad),
+    ):
+        while begun[0] < len(jobs) and time.process_time() < end:
+            begun[1] = time.monotonic()
+            worker = threading.Thread(target=work, daemon=True)
+            _start(worker)
+            while worker.is_alive() and time.monotonic() - begun[1] < each:
+                worker.join(0.02)
+            if worker.is_alive() and not _stop(worker):
+                break
+            begun[0] += 1
+    return results
 
 
 def outcome(play: Callable, answer: Any, args: tuple, number: int) -> Any:

@@ -69,6 +69,13 @@ def fresh(value: Any) -> Any:
     return value
 
 
+def numbers_in(value: Any) -> int:
+    """How many numbers an argument holds."""
+    if isinstance(value, Tensor):
+        return value.numel()
+    return sum(map(numbers_in, value)) if isinstance(value, (list, tuple)) else 1
+
+
 def unchanged(before: Any, after: Any) -> bool:
     """Whether an argument still holds, to the last bit, what it held."""
     if isinstance(before, Tensor):
@@ -236,10 +243,14 @@ def show(value: Any, index: tuple = (), most: int = 48) -> str:
         return f"{where} = {_nested(value[row].flatten()[:12])} of shape {tuple(value.shape)}"
     if isinstance(value, (list, tuple)):
         parts = [part(i, item) for i, item in enumerate(value)]
-        several = any(isinstance(item, Tensor) for item in value)
-        return ",\n".join(parts) if several else "[" + ", ".join(parts) + "]"
+        if not any(map(_holds_tensors, value)):
+            return "[" + ", ".join(parts) + "]"
+        return ",\n".join(
+            _indented("(", text + ")") if isinstance(item, (list, tuple)) else text
+            for item, text in zip(value, parts, strict=True)
+        )
     if isinstance(value, dict):
-        return "\n".join(f"{key}: {part(key, item)}" for key, item in value.items())
+        return "\n".join(_indented(f"{key}: ", part(key, item)) for key, item in value.items())
     if isinstance(value, Opaque):
         return _article(value)
     if isinstance(value, Raised):
@@ -247,6 +258,16 @@ def show(value: Any, index: tuple = (), most: int = 48) -> str:
     if callable(value):
         return f"{getattr(value, '__name__', 'a function')}(...)"
     return number(value) if isinstance(value, (bool, int, float)) else repr(value)[:200]
+
+
+def _holds_tensors(value: Any) -> bool:
+    several = isinstance(value, (list, tuple))
+    return any(map(_holds_tensors, value)) if several else isinstance(value, Tensor)
+
+
+def _indented(head: str, text: str) -> str:
+    """Text behind a head, its further lines set below its first one."""
+    return head + text.replace("\n", "\n" + " " * len(head))
 
 
 def _nested(x: Tensor) -> str:
