@@ -3,11 +3,10 @@
 import json
 
 import pytest
-import speed
 import torch
 
 from course_utils.__main__ import main
-from course_utils.bench import decoding, measured, pipeline, training
+from course_utils.bench import decoding, pipeline, training
 from course_utils.bench.peers import PEERS, Course, Torch, available
 from course_utils.bench.rounds import Timing, ratios, take_turns
 from course_utils.bench.sizes import LONG, SHORT, random_batch
@@ -109,15 +108,3 @@ def test_the_command_prints_ratios_and_keeps_the_numbers(tmp_path, capsys):
     assert "torch" in kept["machine"]
     for timings in kept["results"].values():
         assert all(len(timing["seconds"]) == 2 for timing in timings.values())
-
-
-def test_the_readme_quotes_the_kept_run():
-    readme = speed.README.read_text(encoding="utf-8")
-    assert speed.with_table(readme, measured.as_markdown(measured.measured())) == readme
-
-
-def test_the_curves_of_decoding_are_the_kept_seconds():
-    data = {"results": {"greedy decoding, 64 at once, 20 steps": {
-        "course": {"seconds": [2.0, 1.0, 4.0], "work": 64, "rate": 32.0}}}}  # fmt: skip
-    assert measured.seconds_by_steps(data, 64) == {"course": [(20, 2.0)]}
-    assert measured.seconds_by_steps(data, 1) == {}
