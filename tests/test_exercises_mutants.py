@@ -16,7 +16,7 @@ from course_utils.exercises.mutants.program import Program
 from course_utils.exercises.values import Raised, gap
 
 BY_NAME = {e.name: e for e in catalogue()}
-EXACT = "It does exactly what a right answer does in which "
+EXACT = "On all inputs tried it gives what a right answer gives in which "
 SAMPLE = (
     "gaussian_weights",
     "causal_attention",

@@ -453,6 +453,14 @@ def _by_torch(q, k, v, weights, h):
 
 _LAYER_MISTAKES = [
     *_SPLIT_MISTAKES,
+    wrong(
+        "features are dealt out to the heads in turn, and back",
+        "head layout",
+        "This holds together, but the columns of W_q, W_k and W_v belong to other heads then: head "
+        "0 gets the first d_head features, head 1 the next.",
+        layout="interleaved",
+        joined="interleaved",
+    ),
     *_MERGE_MISTAKES,
     wrong(
         "the heads are not split",

@@ -53,6 +53,7 @@ def _hide(
         "chosen": chosen,
         "all": torch.ones_like(chosen),
         "masks": chosen & hide,
+        "changed": chosen & (hide | swap),
         "others": ~chosen,
     }[guess]
     goal = torch.where(counted, tokens if truth == "tokens" else read, elsewhere)
@@ -171,6 +172,12 @@ def _hiding(seed, batch, steps, mask_id, pads):
             "masked tokens",
             "Chosen tokens that were replaced or left as they are count as well.",
             guess="masks",
+        ),
+        wrong(
+            "only changed positions are targets",
+            "masked tokens",
+            "A chosen token that is left as it is has a target as well.",
+            guess="changed",
         ),
         wrong(
             "the targets are the positions that were not chosen",

@@ -143,7 +143,7 @@ def _sentence(alike: list[Mutant]) -> str:
     for mutant in chosen:
         lines.setdefault(mutant.line, mutant.sentence)
     slips = ", or ".join([*lines.values()][:2])
-    return f"It does exactly what a right answer does in which {slips}"
+    return f"On all inputs tried it gives what a right answer gives in which {slips}"
 
 
 def _alike(
