@@ -5,6 +5,7 @@ import tempfile
 
 import hypothesis
 import matplotlib
+import pytest
 from browser import browser  # noqa: F401 (a fixture)
 from local_web import web  # noqa: F401 (a fixture)
 from site_pages import course_site  # noqa: F401 (a fixture)
@@ -19,3 +20,12 @@ def pytest_configure(config):
     scratch = tempfile.TemporaryDirectory()
     config.add_cleanup(scratch.cleanup)
     os.environ["COURSE_PROGRESS"] = os.path.join(scratch.name, "progress.jsonl")
+
+
+@pytest.fixture
+def patient_search(monkeypatch):
+    """What `check` finds out about a strange mistake, however busy the machine is."""
+    from course_utils.exercises.mutants import search
+
+    monkeypatch.setattr(search, "SECONDS", 60.0)
+    monkeypatch.setattr(search, "_EACH", 3.0)

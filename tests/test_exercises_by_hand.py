@@ -15,6 +15,7 @@ from torch import nn
 from course_utils.exercises import catalogue, check
 from course_utils.exercises.probes import draw
 
+pytestmark = pytest.mark.usefixtures("patient_search")
 SOLUTION = {e.name: e.solution for e in catalogue()}
 
 

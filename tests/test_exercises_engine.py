@@ -15,6 +15,7 @@ from course_utils.exercises import catalogue, check, runner, source
 from course_utils.exercises.model import Exercise, exercise, wrong
 from course_utils.exercises.values import Opaque, Raised, freeze, gap, show
 
+pytestmark = pytest.mark.usefixtures("patient_search")
 MASK = "softmax_with_mask"
 
 
