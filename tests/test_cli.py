@@ -84,9 +84,10 @@ def test_stopping_a_command_leaves_no_traceback(monkeypatch, capsys):
     assert capsys.readouterr().err == "train: stopped\n"
 
 
-def test_progress_counts_every_exercise(capsys):
+def test_progress_counts_every_exercise(capsys, monkeypatch, tmp_path):
     from course_utils.exercises import catalogue
 
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.jsonl"))
     assert cli.main(["progress"]) == 0
     assert f"0 of {len(catalogue())} exercises solved" in capsys.readouterr().out
 
