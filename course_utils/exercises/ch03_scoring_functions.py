@@ -5,6 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+from course_utils.exercises.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE
 from course_utils.exercises.facts import no_look_ahead
 from course_utils.exercises.model import exercise, wrong
 from course_utils.exercises.probes import draw
@@ -335,19 +336,8 @@ _SCALE_MISTAKES = [
         "Axis 0 counts sentences; weights are shared out over the keys, the last axis.",
         axis=0,
     ),
-    wrong(
-        "one softmax runs over queries and keys together",
-        "softmax axis",
-        "Each row must sum to 1, not the whole map.",
-        normalise="of the map",
-        axis=-1,
-    ),
-    wrong(
-        "the softmax is applied twice",
-        "normalisation",
-        "Of weights between 0 and 1 a second softmax makes nearly equal ones.",
-        normalise="twice",
-    ),
+    SOFTMAX_OF_THE_MAP,
+    SOFTMAX_TWICE,
     wrong(
         "the weights are scaled, not the scores",
         "scale",

@@ -5,6 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+from course_utils.exercises.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE
 from course_utils.exercises.facts import rows_sum_to_one
 from course_utils.exercises.model import exercise, wrong
 from course_utils.exercises.probes import draw
@@ -94,19 +95,8 @@ def _basic_with_the_kernel(x):
             {"scale": "root T"},
             scale="root k",
         ),
-        wrong(
-            "the softmax is applied twice",
-            "normalisation",
-            "Of weights between 0 and 1 a second softmax makes nearly equal ones.",
-            normalise="twice",
-        ),
-        wrong(
-            "one softmax runs over queries and keys together",
-            "softmax axis",
-            "Each row must sum to 1, not the whole map.",
-            normalise="of the map",
-            axis=-1,
-        ),
+        SOFTMAX_TWICE,
+        SOFTMAX_OF_THE_MAP,
         wrong(
             "later tokens are hidden",
             "mask meaning",
@@ -325,19 +315,8 @@ def _roles_in_one_product(x, W_q, W_k, W_v):
             "Axis 0 is the batch: sentences have nothing to do with each other.",
             axis=0,
         ),
-        wrong(
-            "one softmax runs over queries and keys together",
-            "softmax axis",
-            "Each row must sum to 1, not the whole map.",
-            normalise="of the map",
-            axis=-1,
-        ),
-        wrong(
-            "the softmax is applied twice",
-            "normalisation",
-            "Of weights between 0 and 1 a second softmax makes nearly equal ones.",
-            normalise="twice",
-        ),
+        SOFTMAX_OF_THE_MAP,
+        SOFTMAX_TWICE,
         wrong(
             "the scores are used as weights",
             "normalisation",

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course_utils.exercises.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE
 from course_utils.exercises.model import exercise, wrong
 from course_utils.exercises.probes import draw
 
@@ -535,19 +536,8 @@ _LAYER_MISTAKES = [
         normalise="then divided",
         scale="none",
     ),
-    wrong(
-        "the softmax is applied twice",
-        "normalisation",
-        "Of weights between 0 and 1 a second softmax makes nearly equal ones.",
-        normalise="twice",
-    ),
-    wrong(
-        "one softmax runs over queries and keys together",
-        "softmax axis",
-        "Each row must sum to 1, not the whole map.",
-        normalise="of the map",
-        axis=-1,
-    ),
+    SOFTMAX_TWICE,
+    SOFTMAX_OF_THE_MAP,
     wrong(
         "the values are made of the keys",
         "role of q, k, v",
