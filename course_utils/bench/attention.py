@@ -7,9 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.attention import DotProductAttention
-from course_utils.bench.rounds import OURS, Timing, take_turns
+from course_utils.bench.rounds import OURS, Timing, timed
 from course_utils.bench.sizes import D_MODEL, HEADS
-from course_utils.bench.training import synchronised
 
 SIZES = ((64, 20), (16, 128), (2, 512))  # sentences, positions
 
@@ -53,9 +52,8 @@ def timings(rounds: int, device: torch.device) -> dict[str, dict[str, Timing]]:
     """Passes a second; many to a round, for one is short."""
     results = {}
     for sentences, positions in SIZES:
-        calls = synchronised(contest(sentences, positions, device), device)
+        calls = contest(sentences, positions, device)
         many = {name: lambda call=call: [call() for _ in range(10)] for name, call in calls.items()}
-        results[f"attention, forward and backward, {sentences} x {positions}"] = {
-            name: Timing(seconds, 10) for name, seconds in take_turns(many, rounds).items()
-        }
+        title = f"attention, forward and backward, {sentences} x {positions}"
+        results[title] = timed(many, 10, rounds, device)
     return results

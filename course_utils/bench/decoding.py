@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 import torch
 
-from course_utils.bench.rounds import Timing, take_turns
+from course_utils.bench.rounds import Timing, timed
 from course_utils.bench.sizes import SHORT, random_batch
-from course_utils.bench.training import synchronised
 
 CASES = [(n, steps) for n in (1, 64) for steps in (20, 80, 160)]
 
@@ -21,10 +20,7 @@ def greedy(
         name: lambda model=model: model.decode(src, src_lens, steps)
         for name, model in models.items()
     }
-    return {
-        name: Timing(seconds, sentences)
-        for name, seconds in take_turns(synchronised(calls, device), rounds).items()
-    }
+    return timed(calls, sentences, rounds, device)
 
 
 def timings(

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import torch
+
 OURS = "course"
 
 
@@ -45,3 +47,28 @@ def ratios(ours: Timing, theirs: Timing) -> tuple[float, float, float]:
     scale = ours.work / theirs.work
     each = sorted(scale * b / a for a, b in zip(ours.seconds, theirs.seconds, strict=True))
     return each[0], statistics.median(each), each[-1]
+
+
+def timed(
+    calls: Mapping[str, Callable[[], object]], work: float, rounds: int, device: torch.device
+) -> dict[str, Timing]:
+    """Take turns, and count for each call the same work."""
+    seconds = take_turns(synchronised(calls, device), rounds)
+    return {name: Timing(each, work) for name, each in seconds.items()}
+
+
+def synchronised(
+    calls: Mapping[str, Callable[[], object]], device: torch.device
+) -> dict[str, Callable[[], None]]:
+    """The calls, each ending when the accelerator has really done its work."""
+    if device.type == "cpu":
+        return dict(calls)
+
+    def waiting(call: Callable[[], object]) -> Callable[[], None]:
+        def run() -> None:
+            call()
+            torch.accelerator.synchronize()
+
+        return run
+
+    return {name: waiting(call) for name, call in calls.items()}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 from course_utils.bench.peers import Course
-from course_utils.bench.rounds import Timing, take_turns
+from course_utils.bench.rounds import Timing, timed
 from course_utils.bench.sizes import LONG, SHORT, Shape, V, random_batch
 from course_utils.data.batches import Batch, Example, collate
 from course_utils.data.vocab import RESERVED, Vocab
@@ -22,10 +22,7 @@ def same_batch(
     """One update on one batch; the work is its real target tokens."""
     batch = random_batch(shape).to(device)
     calls = {name: lambda model=model: model.train(batch) for name, model in models.items()}
-    return {
-        name: Timing(seconds, batch.num_tokens)
-        for name, seconds in take_turns(synchronised(calls, device), rounds).items()
-    }
+    return timed(calls, batch.num_tokens, rounds, device)
 
 
 def own_batches(
@@ -52,10 +49,7 @@ def own_batches(
         return run
 
     calls = {name: one_pass(model) for name, model in models.items()}
-    return {
-        name: Timing(seconds, work)
-        for name, seconds in take_turns(synchronised(calls, device), rounds).items()
-    }
+    return timed(calls, work, rounds, device)
 
 
 def sentences(count: int, seed: int = 0) -> list[Example]:
@@ -80,23 +74,6 @@ def widen(batch: Batch, positions: int) -> Batch:
         return torch.nn.functional.pad(x, (0, positions - x.shape[1]))
 
     return Batch(pad(batch.src), batch.src_lens, pad(batch.tgt_in), pad(batch.tgt_out))
-
-
-def synchronised(
-    calls: Mapping[str, Callable[[], object]], device: torch.device
-) -> dict[str, Callable[[], None]]:
-    """The calls, each ending when the accelerator has really done its work."""
-    if device.type == "cpu":
-        return dict(calls)
-
-    def waiting(call: Callable[[], object]) -> Callable[[], None]:
-        def run() -> None:
-            call()
-            torch.accelerator.synchronize()
-
-        return run
-
-    return {name: waiting(call) for name, call in calls.items()}
 
 
 def timings(
