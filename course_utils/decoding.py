@@ -4,7 +4,9 @@ A model is anything with `start(src, src_lens) -> state`, `decode(tokens (B, 1),
 (logits (B, 1, V), state)`, and states that know `select(rows)`: `Transformer` and `Seq2Seq` do.
 """
 
+from collections.abc import Sequence
 from contextlib import contextmanager
+from heapq import nlargest
 
 import torch
 from torch import Tensor
@@ -80,44 +82,73 @@ def beam_search(
     Args and result are those of `greedy_decode`.
     """
     _check_limits(max_len, beam)
+    searches = [_Search(beam, length_penalty) for _ in range(len(src))]
     with evaluating(model):
-        return [
-            _beam_one(model, src[i : i + 1], src_lens[i : i + 1], bos, eos, beam, max_len,
-                      length_penalty)
-            for i in range(len(src))
-        ]
+        state = model.start(src, src_lens)
+        tokens = torch.full((len(src), 1), bos, device=src.device)
+        for _ in range(max_len):
+            going = [search for search in searches if not search.done]
+            if not going:
+                break
+            logits, state = model.decode(tokens, state)
+            log_probs = logits[:, -1].log_softmax(dim=-1)  # (rows, V): a row is one beginning
+            best = log_probs.topk(min(beam, log_probs.shape[1]))  # no more of a row can be kept
+            choices = list(zip(best.values.tolist(), best.indices.tolist(), strict=True))
+            rows, words, first = [], [], 0
+            for search in going:
+                last = first + len(search.begun)
+                for row, word in search.extend(choices[first:last], eos):
+                    rows.append(first + row)
+                    words.append(word)
+                first = last
+            state = state.select(torch.tensor(rows, dtype=torch.long, device=src.device))
+            tokens = torch.tensor(words, dtype=torch.long, device=src.device).unsqueeze(1)
+    return [search.best() for search in searches]
 
 
-def _beam_one(model, src, src_lens, bos, eos, beam, max_len, length_penalty) -> list[int]:
-    """Beam search for one sentence; every row of the batch is one unfinished beginning."""
-    state = model.start(src, src_lens)
-    beginnings: list[list[int]] = [[]]
-    scores = torch.zeros(1, device=src.device)  # log-probabilities of the beginnings
-    finished: list[tuple[float, list[int]]] = []
-    tokens = torch.tensor([[bos]], device=src.device)
-    for length in range(1, max_len + 1):
-        logits, state = model.decode(tokens, state)
-        totals = scores.unsqueeze(1) + logits[:, -1].log_softmax(dim=-1)  # (rows, V)
-        vocab_size = totals.shape[1]
-        best, index = totals.flatten().topk(min(beam, totals.numel()))
-        rows, words = index // vocab_size, index % vocab_size
-        ended = words == eos
-        for score, row in zip(best[ended].tolist(), rows[ended].tolist(), strict=True):
-            finished.append((score / length**length_penalty, beginnings[row]))
-        if ended.all():
-            break
-        rows, words, scores = rows[~ended], words[~ended], best[~ended]
-        ahead = float(scores.max()) / length**length_penalty  # of the best unfinished one
-        if len(finished) >= beam and max(finished)[0] >= ahead:
-            break
-        beginnings = [
-            beginnings[row] + [word]
-            for row, word in zip(rows.tolist(), words.tolist(), strict=True)
+class _Search:
+    """The beginnings of one sentence that are still extended, and those that have ended."""
+
+    def __init__(self, beam: int, length_penalty: float):
+        self.beam, self.length_penalty = beam, length_penalty
+        self.begun: list[tuple[float, list[int]]] = [(0.0, [])]  # log-probability, words
+        self.ended: list[tuple[float, list[int]]] = []  # score, words
+        self.done = False
+
+    def extend(
+        self, choices: Sequence[tuple[list[float], list[int]]], eos: int
+    ) -> list[tuple[int, int]]:
+        """Go on with the best of all continuations: log-probabilities and words of each beginning.
+
+        Returns:
+            for each beginning that is kept, which one it continues, and by which word; none when
+            the search is done.
+        """
+        longer = [
+            (total + log_prob, row, word)
+            for row, ((total, _), choice) in enumerate(zip(self.begun, choices, strict=True))
+            for log_prob, word in zip(*choice, strict=True)
         ]
-        state, tokens = state.select(rows), words.unsqueeze(1)
-    else:  # no room left: what is unfinished competes too
-        finished += [
-            (score / max_len**length_penalty, begun)
-            for score, begun in zip(scores.tolist(), beginnings, strict=True)
-        ]
-    return max(finished, key=lambda entry: entry[0])[1]
+        before, self.begun, kept = self.begun, [], []
+        for total, row, word in nlargest(self.beam, longer):
+            words = before[row][1]
+            if word == eos:
+                self.ended.append((self._score(total, len(words) + 1), words))
+            else:
+                self.begun.append((total, [*words, word]))
+                kept.append((row, word))
+        self.done = not self.begun or self._nothing_ahead()
+        return [] if self.done else kept
+
+    def _nothing_ahead(self) -> bool:
+        """Whether enough have ended, and the best of them beats every beginning."""
+        ahead = max(self._score(total, len(words)) for total, words in self.begun)
+        return len(self.ended) >= self.beam and max(self.ended)[0] >= ahead
+
+    def best(self) -> list[int]:
+        """The best words; those cut off at the longest length allowed compete too."""
+        cut_off = [] if self.done else [(self._score(t, len(w)), w) for t, w in self.begun]
+        return max(self.ended + cut_off, key=lambda entry: entry[0])[1]
+
+    def _score(self, total: float, length: int) -> float:
+        return total / length**self.length_penalty

@@ -315,3 +315,18 @@ def test_a_finished_beam_is_never_extended():
     beam_search(TableModel(logits_of), *sources(0), **ENDS, beam=4, max_len=4)
     assert all(EOS not in read for read in prefixes)
     assert len(prefixes) > 1
+
+
+def test_sentences_share_a_batch_and_leave_it_when_their_search_is_done():
+    """Sentence n says n words and is then sure to end: rows are at most two beams each."""
+
+    def logits_of(source, read):
+        p = {3: 0.98} if len(read) < source else {EOS: 0.98}
+        return [math.log(p.get(token, 1e-3)) for token in range(6)]
+
+    model = TableModel(logits_of)
+    found = beam_search(model, *sources(1, 2, 4), **ENDS, beam=2, max_len=6)
+    assert found == [[3], [3] * 2, [3] * 4]
+    assert model.rows[0] == 3  # one call for all three
+    assert max(model.rows) <= 6
+    assert model.rows[-1] <= 2  # the last sentence is alone

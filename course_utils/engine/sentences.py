@@ -1,6 +1,7 @@
 """Lines in, translations out: as many as there were, whatever the lines hold."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 
 from course_utils.data.subwords import Subwords
 from course_utils.data.text import normalise
@@ -96,12 +97,14 @@ def _decode(
     max_len = translator.model.config.max_len
     limits = [min(max_len, 2 * len(ids) + 20) for ids in pieces]
     results: list[list[int]] = [[] for _ in pieces]
-    batch_size = 1 if beam > 1 else batch_size  # beam search takes one at a time, each to its limit
-    order = sorted(range(len(pieces)), key=lambda i: len(pieces[i]))
-    for start in range(0, len(order), batch_size):
-        chunk = order[start : start + batch_size]
-        sources, longest = [pieces[i] for i in chunk], max(limits[i] for i in chunk)
-        answers = translator.decode(sources, beam, longest, batch_size)
-        for i, ids in zip(chunk, answers, strict=True):
-            results[i] = ids[: limits[i]]
+    order = sorted(range(len(pieces)), key=limits.__getitem__)
+    # greedy answers may be cut to their limits; beams must not grow beyond theirs, so of one length
+    alike = [order] if beam == 1 else [list(g) for _, g in groupby(order, limits.__getitem__)]
+    for group in alike:
+        for start in range(0, len(group), batch_size):
+            chunk = group[start : start + batch_size]
+            sources, longest = [pieces[i] for i in chunk], limits[chunk[-1]]
+            answers = translator.decode(sources, beam, longest, batch_size)
+            for i, ids in zip(chunk, answers, strict=True):
+                results[i] = ids[: limits[i]]
     return results
