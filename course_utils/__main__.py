@@ -20,11 +20,16 @@ def of_module(name: str) -> Callable[[list[str]], int | None]:
 
 
 def show_progress(options: list[str]) -> None:
-    """Print which exercises are solved."""
-    argparse.ArgumentParser(prog="python -m course_utils progress").parse_args(options)
+    """Print how much of each chapter is solved, or which exercises of one chapter."""
+    own = argparse.ArgumentParser(prog="python -m course_utils progress")
+    own.add_argument("chapter", nargs="?", help="its exercises one by one: 02_masked_softmax")
+    args = own.parse_args(options)
     from course_utils.exercises import progress
 
-    print(progress())
+    try:
+        print(progress(args.chapter))
+    except ValueError as error:
+        own.error(str(error))
 
 
 COMMANDS = {
@@ -37,6 +42,7 @@ COMMANDS = {
     "train": (of_module("engine.train"), "train a translation model on a corpus"),
     "translate": (of_module("engine.translate"), "translate lines with a trained model"),
     "evaluate": (of_module("engine.evaluate"), "BLEU and chrF of a trained model on a file"),
+    "pack": (of_module("engine.pack"), "copy a trained model in half precision, to hand it on"),
     "bench": (of_module("bench"), "time the model against others of its size"),
     "heatmap": (of_module("engine.heatmap"), "draw the cross-attention map of a sentence"),
     "progress": (show_progress, "show which exercises are solved"),

@@ -1,17 +1,21 @@
 """Predict first, then run: the wagers of the mistakes clinic.
 
 guess = ...                                     # the learner puts an answer here, or leaves it
-settle("C-12", guess, found, options, "why")    # compares it with what the cell has found
+settle("C-12", guess, found, options)           # compares it with what the cell has found
 clinic()                                        # how many were guessed, and how many rightly
+
+What holds in each case stands in clinic.tsv, so that a cell does not give it away before it runs.
 """
 
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 from course_utils.exercises import log
 from course_utils.exercises.report import Text
 
 
-def settle(case: str, guess: object, found: object, options: Sequence[object], right: str) -> Text:
+def settle(case: str, guess: object, found: object, options: Sequence[object]) -> Text:
     """Compare a guess with what a cell has found, and say what is right.
 
     Args:
@@ -19,14 +23,17 @@ def settle(case: str, guess: object, found: object, options: Sequence[object], r
         guess: one of the options, or `...` for none.
         found: what the cell computed.
         options: what could be guessed; `found` must be among them.
-        right: the statement that holds, in a sentence.
 
     Returns:
-        Text for the notebook: what was found, how good the guess was, and `right`.
+        Text for the notebook: what was found, how good the guess was, and what holds.
 
     Raises:
-        ValueError: `found` is no option, so that nobody could have guessed it.
+        ValueError: `found` is no option, so that nobody could have guessed it, or clinic.tsv has no
+            such case.
     """
+    if case not in statements():
+        raise ValueError(f"{case} is no case of the clinic")
+    right = statements()[case]
     known = {_key(option): str(option) for option in options}
     names = ", ".join(known.values())
     if _key(found) not in known:
@@ -40,6 +47,13 @@ def settle(case: str, guess: object, found: object, options: Sequence[object], r
     note = log.write("clinic", case=case, good=good)
     verdict = "Well guessed." if good else f"You guessed {known[_key(guess)]}."
     return Text("\n".join(filter(None, [f"{head} {verdict}", right, note])))
+
+
+@cache
+def statements() -> dict[str, str]:
+    """What holds, in a sentence, by the number of the case."""
+    table = Path(__file__).with_suffix(".tsv").read_text(encoding="utf-8")
+    return dict(line.split("\t") for line in table.splitlines())
 
 
 def clinic() -> Text:

@@ -1,7 +1,8 @@
-"""Show the source of a finished piece, or what another chapter printed, in a notebook."""
+"""Show the source of a finished piece, what another chapter printed, or numbers on one line."""
 
 import inspect
 import json
+from collections.abc import Iterable, Mapping
 
 from IPython.display import Markdown, display
 
@@ -12,6 +13,16 @@ def show_source(*pieces) -> None:
     """Display the source of classes or functions, as it stands in `course_utils`."""
     for piece in pieces:
         display(Markdown(f"```python\n{inspect.getsource(piece).rstrip()}\n```"))
+
+
+def listing(values: Mapping | Iterable, spec: str = "") -> str:
+    """Values on one line, each in the format `spec`: `0.13, 0.73`, or `place 0.13, word 0.73`.
+
+    values: a list or a vector of any kind, or a mapping, whose keys then stand before the values.
+    """
+    if isinstance(values, Mapping):
+        return ", ".join(f"{name} {value:{spec}}" for name, value in values.items())
+    return ", ".join(f"{value:{spec}}" for value in values)
 
 
 def stored_output(notebook: str, result: str) -> str:

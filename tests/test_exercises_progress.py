@@ -39,7 +39,33 @@ def test_attempts_are_counted_and_survive(file):
     assert now.states["causal_attention"] == "○ not attempted"
     assert f"1 of {len(catalogue())} exercises solved" in str(now)
     assert "1 x scale" in str(now)
-    assert "✓ solved, 1 try" in now._repr_html_()
+
+
+def test_a_row_for_each_chapter_and_on_request_for_each_of_its_exercises():
+    check("scaled_attention", no_scale)
+    check("dot_product_variance", 64)
+    check("dot_product_variance", 8)
+    there = [e.name for e in catalogue() if e.notebook == "03_scoring_functions"]
+    chapters = {e.notebook for e in catalogue()}
+    lines = str(progress()).splitlines()
+    assert lines[1].split() == ["chapter", "solved", "tried", "exercises"]
+    assert [line.split()[0] for line in lines[2 : 2 + len(chapters)]] == sorted(chapters)
+    assert f"03_scoring_functions 1 1 {len(there)}".split() in [line.split() for line in lines]
+    assert "<td>03_scoring_functions</td><td>1</td><td>1</td>" in progress()._repr_html_()
+
+    chapter = progress("03_scoring_functions")
+    assert chapter.solved == 1
+    said = str(chapter).splitlines()
+    assert said[0] == f"1 of {len(there)} exercises in 03_scoring_functions solved"
+    assert [line.split()[0] for line in said[2 : 2 + len(there)]] == there
+    assert "✓ solved, 2 tries" in chapter._repr_html_()
+    assert "… 1 try" in str(chapter)
+    assert "causal_and_padding" not in str(chapter)
+
+
+def test_a_chapter_without_exercises_is_refused():
+    with pytest.raises(ValueError, match="no exercise is in '3'; chapters: 01_attention_pooling, "):
+        progress("3")
 
 
 def test_a_stub_leaves_no_trace(file):

@@ -188,6 +188,21 @@ def test_small_maps_carry_their_numbers_and_large_ones_do_not():
     assert not panels(plot.show_heatmaps(np.eye(2), annotate=False, show=False))[0].texts
 
 
+def test_an_exact_zero_is_told_from_one_that_is_rounded():
+    ax = panels(plot.show_heatmaps([[0.0, 0.004], [0.006, -0.004]], signed=True, show=False))[0]
+    assert {text.get_position(): text.get_text() for text in ax.texts} == {
+        (0, 0): "0", (0, 1): "0.01",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("largest", "end"), [(0.89, 0.89), (0.93, 1.0), (1.0, 1.0), (1.2, 1.2)])
+def test_a_scale_that_nearly_reaches_one_ends_there(largest, end):
+    image = panels(plot.show_heatmaps([[0.1, largest]], show=False))[0].images[0]
+    assert image.get_clim() == (0, end)
+    kept = plot.show_heatmaps([[0.1, 0.93]], vmax=0.95, show=False)
+    assert panels(kept)[0].images[0].get_clim() == (0, 0.95)
+
+
 # Masks and alignments
 
 
@@ -362,11 +377,29 @@ def test_curves_are_told_apart_without_colour_and_named_at_their_ends():
 
 
 def test_names_at_the_ends_do_not_overlap():
-    curves = {f"curve {i}": [0.0, 1.0 + 0.001 * i] for i in range(7)}
+    curves = {f"curve {i}": [0.0, 1.0 + 0.1 * i] for i in range(7)}
     figure = plot.plot_curves([0, 1], curves, "x", "y", show=False)
     figure.draw_without_rendering()
+    assert len(figure.axes[0].texts) == 7
     ends = sorted(tuple(t.get_window_extent().intervaly) for t in figure.axes[0].texts)
     assert all(b[0] >= a[1] for a, b in zip(ends, ends[1:], strict=False))
+
+
+def test_where_ends_crowd_a_legend_names_the_curves():
+    curves = {f"curve {i}": [float(i), 1.0] for i in range(5)}
+    points = {"data": ([0.5], [2.0])}
+    ax = plot.plot_curves([0, 1], curves, "x", "y", points=points, show=False).axes[0]
+    assert not ax.texts
+    assert sorted(t.get_text() for t in ax.get_legend().get_texts()) == sorted([*curves, "data"])
+
+
+def test_a_curve_that_ends_early_is_named_where_it_ends():
+    curves = {"short": ([0, 1], [0.0, 2.0]), "dot": ([3], [1.0]), "long": ([0, 9], [0.0, 3.0])}
+    ax = plot.plot_curves([], curves, "x", "y", show=False).axes[0]
+    places = {text.get_text(): (text.xycoords, tuple(text.xy)) for text in ax.texts}
+    assert places["short"] == ("data", (1, 2))
+    assert places["dot"] == ("data", (3, 1))
+    assert places["long"][0] == "axes fraction"
 
 
 def test_names_stay_below_the_top_and_apart():

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from course_utils import show
 from course_utils.attention import masked_softmax
@@ -35,3 +36,10 @@ def test_stored_output_is_what_the_cell_printed(notebooks):
 def test_a_result_that_is_not_there_is_named(notebooks, result):
     with pytest.raises(LookupError, match=f"04.ipynb has no cell.*'{result}'"):
         show.stored_output("04", result)
+
+
+def test_a_listing_is_one_line_in_one_format():
+    assert show.listing(torch.tensor([0.125, 1.0]), ".3f") == "0.125, 1.000"
+    assert show.listing({"place": 0.126, "word": 1}, ".2f") == "place 0.13, word 1.00"
+    assert show.listing({"weight": (4, 4), "bias": (4,)}) == "weight (4, 4), bias (4,)"
+    assert show.listing(n for n in ("a", "b")) == "a, b"

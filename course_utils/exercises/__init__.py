@@ -5,6 +5,7 @@ check("average_pooling_answer", 3.0)    # a prediction, or an answer under anoth
 hint("gaussian_weights")                  # the next hint
 solution("gaussian_weights")              # the solution as source code
 progress()                              # what is done; reset("gaussian_weights") starts it anew
+progress("01_attention_pooling")        # the single exercises of a chapter
 """
 
 import difflib
@@ -92,9 +93,12 @@ def solution(exercise: Any) -> Text:
     return Text(source.solved(found) + _line(note))
 
 
-def progress() -> Progress:
-    """Which exercises are solved, how often each was tried, and which mistakes come back."""
-    return Progress(catalogue())
+def progress(chapter: str | None = None) -> Progress:
+    """How much of each chapter is solved, and which mistakes come back.
+
+    With a chapter's name, such as "02_masked_softmax": the state of its single exercises.
+    """
+    return Progress(catalogue(), chapter)
 
 
 def reset(exercise: Any = None) -> Text:

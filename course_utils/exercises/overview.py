@@ -1,5 +1,6 @@
 """What the learner has done so far, as a table; and how to start over."""
 
+from collections import Counter
 from html import escape
 
 from course_utils.exercises import log
@@ -9,32 +10,45 @@ _OFTEN = 3  # answers with one kind of mistake, after which its rule is shown
 
 
 class Progress:
-    """The state of every exercise, chapter by chapter, and the mistakes made more than once."""
+    """What is solved, chapter by chapter or within one, and the mistakes made more than once."""
 
-    def __init__(self, exercises: list[Exercise]):
+    def __init__(self, exercises: list[Exercise], chapter: str | None = None):
+        """The exercises of the course; `chapter`, a notebook's name, shows its own one by one.
+
+        Raises ValueError if no exercise stands in that chapter.
+        """
         solved, attempts = log.solved(), log.attempts()
         self.states = {e.name: _state(e.name in solved, attempts[e.name]) for e in exercises}
-        self.solved = sum(e.name in solved for e in exercises)
         self.tags = {tag: times for tag, times in log.tags().items() if tag in TAGS}
-        self._exercises = exercises
+        chapters = sorted({e.notebook for e in exercises})
+        if chapter is None:
+            self._exercises = exercises
+            self._heads = ("chapter", "solved", "tried", "exercises")
+            self._rows = [_count(name, exercises, solved, attempts) for name in chapters]
+        elif chapter in chapters:
+            self._exercises = [e for e in exercises if e.notebook == chapter]
+            self._heads = ("exercise", "time", "state")
+            self._rows = [
+                (e.name, f"{e.minutes} min", self.states[e.name]) for e in self._exercises
+            ]
+        else:
+            raise ValueError(f"no exercise is in {chapter!r}; chapters: {', '.join(chapters)}")
+        self._chapter = chapter
+        self.solved = sum(e.name in solved for e in self._exercises)
 
     def __repr__(self) -> str:
-        lines, notebook = [self._headline()], None
-        for e in self._exercises:
-            if e.notebook != notebook:
-                notebook = e.notebook
-                lines.append(notebook)
-            lines.append(f"  {self.states[e.name]:<22} {e.name} ({e.minutes} min)")
-        return "\n".join(lines + self._tag_lines())
+        table = [self._heads, *self._rows] if self._rows else []
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in table
+        ]
+        return "\n".join([self._headline(), *lines, *self._tag_lines()])
 
     def _repr_html_(self) -> str:
+        heads = "".join(f'<th scope="col">{head}</th>' for head in self._heads)
         rows = "".join(
-            f"<tr><td>{escape(e.notebook)}</td><td>{escape(e.name)}</td>"
-            f"<td>{e.minutes} min</td><td>{escape(self.states[e.name])}</td></tr>"
-            for e in self._exercises
-        )
-        heads = "".join(
-            f'<th scope="col">{h}</th>' for h in ("notebook", "exercise", "time", "state")
+            f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in self._rows
         )
         tags = "".join(f"<p>{escape(line)}</p>" for line in self._tag_lines())
         return (
@@ -43,7 +57,8 @@ class Progress:
         )
 
     def _headline(self) -> str:
-        return f"{self.solved} of {len(self._exercises)} exercises solved"
+        where = f" in {self._chapter}" if self._chapter else ""
+        return f"{self.solved} of {len(self._exercises)} exercises{where} solved"
 
     def _tag_lines(self) -> list[str]:
         if not self.tags:
@@ -53,6 +68,15 @@ class Progress:
             rule = f" - {TAGS[tag]}" if times >= _OFTEN else ""
             lines.append(f"  {times} x {tag}{rule}")
         return lines
+
+
+def _count(
+    chapter: str, exercises: list[Exercise], solved: set[str], attempts: Counter[str]
+) -> tuple[str, ...]:
+    """A chapter's row: its name, exercises solved, tried without success so far, and all."""
+    names = {e.name for e in exercises if e.notebook == chapter}
+    tried = sum(attempts[name] > 0 for name in names - solved)
+    return chapter, *map(str, (len(names & solved), tried, len(names)))
 
 
 def _state(solved: bool, attempts: int) -> str:

@@ -16,6 +16,8 @@ from course_utils.plot.style import (
 )
 
 _MARKED_UP_TO = 25  # a curve with more points is drawn without a mark on each
+_FAR = 1.4  # gaps between two names: a name that stands further from its end seems another's
+_NEAR_EDGE = 0.85  # of the width: a curve that ends before is named beside its end, in the chart
 
 
 def plot_curves(
@@ -32,7 +34,7 @@ def plot_curves(
     show=True,
     alt=None,
 ):
-    """Draw curves over one x axis, each with its name at its end.
+    """Draw curves over one x axis, each with its name at its end, or in a legend if ends crowd.
 
     x        (n,) numbers
     curves   name -> (n,) numbers, or name -> (x, y) for a curve with an x of its own; at most 7.
@@ -60,9 +62,9 @@ def plot_curves(
         for i, (cx, cy) in enumerate(curves.values()):
             mark = MARKERS[i] if len(cx) <= _MARKED_UP_TO else None
             ax.plot(cx, cy, color=PALETTE[i], linestyle=LINESTYLES[i], marker=mark, markersize=4)
-        if points:
-            ax.legend(loc="best", handlelength=0.8)
-        _name_ends(figure, ax, curves)
+        named = _name_ends(figure, ax, curves)
+        if points or not named:
+            ax.legend(loc="best", handlelength=0.8 if named else 3)
     if not show:
         return figure
     kind = f"{len(curves)} curve{'s' if len(curves) != 1 else ''}"
@@ -168,23 +170,36 @@ def _last_finite(x, y):
 
 
 def _name_ends(figure, ax, curves, gap=12):
-    """Write each name right of its curve's end, pushed apart to stand `gap` points or more.
+    """Write each name right of its curve's end; False if it cannot be told whose name is whose.
 
-    The names are placed in points from the axes' right edge, so they do not move the axes.
+    Names of curves that reach the right edge stand outside it, pushed apart to be `gap` points or
+    more from each other. Where one would have to stand further than that from its curve's end, no
+    name is written, and the curves get labels for a legend.
     """
     if len(curves) == 1:
-        return
+        return True
     ax.margins(x=0.01)
     figure.draw_without_rendering()  # settles the data limits, so that ends are known in points
-    low, high = (72 / figure.dpi * y for y in ax.get_window_extent().intervaly)
-    ends = {name: 72 / figure.dpi * ax.transData.transform(_last_finite(*xy))[1]
-            for name, xy in curves.items()}  # fmt: skip
-    heights = _spread([float(np.clip(y, low, high)) for y in ends.values()], gap)
-    heights = _keep_below(high - gap / 3, heights, gap)  # half a name stands above its height
-    for i, (name, height) in enumerate(zip(ends, heights, strict=True)):
-        ax.annotate(name, (1, 0), xytext=(6, height - low), xycoords="axes fraction",
-                    textcoords="offset points", va="center", color=darker(PALETTE[i]),
-                    parse_math=False)  # fmt: skip
+    edge = ax.get_window_extent()
+    low, high = (72 / figure.dpi * y for y in edge.intervaly)
+    ends = [ax.transData.transform(_last_finite(*xy)) for xy in curves.values()]
+    outside = [i for i, (x, _) in enumerate(ends) if x > edge.x0 + _NEAR_EDGE * edge.width]
+    wanted = [float(np.clip(72 / figure.dpi * ends[i][1], low, high)) for i in outside]
+    heights = _keep_below(high - gap / 3, _spread(wanted, gap), gap)  # half a name stands above
+    if any(abs(h - w) > _FAR * gap for h, w in zip(heights, wanted, strict=True)):
+        for line, name in zip(ax.lines, curves, strict=True):
+            line.set_label(name)
+        return False
+    beside = dict(zip(outside, heights, strict=True))
+    for i, (name, xy) in enumerate(curves.items()):
+        place = (
+            {"xy": (1, 0), "xytext": (6, beside[i] - low), "xycoords": "axes fraction"}
+            if i in beside
+            else {"xy": _last_finite(*xy), "xytext": (6, 0)}
+        )
+        ax.annotate(name, **place, textcoords="offset points", va="center",
+                    color=darker(PALETTE[i]), parse_math=False)  # fmt: skip
+    return True
 
 
 def _spread(heights, gap):

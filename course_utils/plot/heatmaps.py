@@ -49,9 +49,11 @@ def show_heatmaps(
     mask          boolean, True = this query may look at this key, broadcastable to the matrices;
                   the other cells are hatched in grey, and what they hold is not drawn
     alignment     (query, key) index pairs to outline, such as a gold word alignment
-    annotate      write the numbers into the cells: True, False or "auto" (where they fit)
+    annotate      write the numbers into the cells: True, False or "auto" (where they fit); an exact
+                  zero is "0", and what only rounds to 0.00 is left to its colour
     signed        colours that are white at 0, for values of either sign
-    vmax          the value of the last colour (default: the largest value drawn)
+    vmax          the value of the last colour (default: the largest value drawn, or 1 if that
+                  is at most 0.1 more)
     value_name    stands at the colour bar (default "weight", "value" if signed)
     alt           alt text (default: read from the numbers, see `read_heatmap`)
 
@@ -146,6 +148,8 @@ def _norm(values, signed, vmax):
         return Normalize(-top, top)
     low = bottom
     top = float(high if vmax is None else vmax)
+    if vmax is None and 0.9 <= top < 1.0:  # weights that nearly reach 1: show that the scale does
+        top = 1.0
     return Normalize(low, top if top > low else low + 1.0)
 
 
@@ -172,10 +176,11 @@ def _outline(ax, pairs):
 def _write_numbers(ax, values, shown, image, sizes):
     size = min(9.0, 72 * min(sizes.cell) / 3.2)
     for (q, k), value in np.ndenumerate(values):
-        if shown[q, k]:
+        number = "0" if value == 0 else f"{value:.2f}"
+        if shown[q, k] and number not in ("0.00", "-0.00"):
             red, green, blue, _ = image.to_rgba(value)
             dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-            ax.text(k, q, f"{value:.2f}", ha="center", va="center", fontsize=size,
+            ax.text(k, q, number, ha="center", va="center", fontsize=size,
                     color="white" if dark else INK)  # fmt: skip
 
 

@@ -1,16 +1,21 @@
-"""What Sphinx must know of our notebooks: heads of chapters, alt texts, folds, formulas."""
+"""What Sphinx must know of our pages: heads of chapters, pictures, folds, formulas."""
 
 import hashlib
 import json
+import re
 from binascii import a2b_base64
 from pathlib import Path
+from xml.etree import ElementTree
 
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
+from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+JUMP = r"(?<=\])\(#[^)\s]+\)"  # the target of a link within the page
+WIDE = 700  # pixels; a broader picture would be too small to read on a phone
 LATEX = LatexToMathML(annotation=True, fancy_error=False)
 log = logging.getLogger(__name__)
 
@@ -28,7 +33,7 @@ def is_notebook(app: Sphinx, page: str) -> bool:
 
 
 def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
-    """Put a download and the measured cost under a notebook's title, and mark what to fold.
+    """Put a download and the measured cost under a title, mark what to fold, and mend jumps.
 
     The text that Sphinx has read, `text[0]`, is replaced. JupyterLab keeps the fold of a cell's
     outputs in its metadata; myst-nb wants a tag.
@@ -39,12 +44,19 @@ def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
     for cell in notebook["cells"]:
         if cell["metadata"].get("jupyter", {}).get("outputs_hidden"):
             cell["metadata"].setdefault("tags", []).append("hide-output")
+        if cell["cell_type"] == "markdown":
+            cell["source"] = re.sub(JUMP, as_slug, "".join(cell["source"]))
     first = notebook["cells"][0]
     title, _, rest = "".join(first["source"]).partition("\n")
     if not title.startswith("# "):
         log.warning("the first cell must begin with the title: # Title", location=page)
     first["source"] = f"{title}\n\n{head(app, page)}\n\n{rest}"
     text[0] = json.dumps(notebook)
+
+
+def as_slug(jump: re.Match) -> str:
+    """`(#Scores,-first)`, as JupyterLab names a heading, as `(#scores-first)`, as MyST does."""
+    return re.sub(r"[^\w(#)-]", "", jump[0]).lower()
 
 
 def head(app: Sphinx, page: str) -> str:
@@ -75,6 +87,29 @@ def describe_pictures(app: Sphinx, document: nodes.document) -> None:
             image["alt"] = alt
 
 
+def let_wide_pictures_scroll(app: Sphinx, document: nodes.document) -> None:
+    """Put each wide picture into a box of its own, class `wide`, which scrolls on small screens."""
+    for image in list(document.findall(nodes.image)):
+        path = Path(app.srcdir, image["uri"])
+        if not path.is_file() or natural_width(path) <= WIDE:
+            continue
+        if isinstance(image.parent, nodes.paragraph):
+            image.parent["classes"].append("wide")
+        else:
+            box = nodes.container(classes=["wide"])
+            image.replace_self(box)
+            box += image
+
+
+def natural_width(picture: Path) -> float:
+    """Pixels that a PNG or one of our SVG files, measured in points, is wide by itself."""
+    if picture.suffix == ".svg":
+        points = ElementTree.parse(picture).getroot().get("width", "0").removesuffix("pt")
+        return float(points) * 96 / 72
+    with Image.open(picture) as image:
+        return image.width
+
+
 def draw_formula(translator: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
     """Write a formula as MathML; one that is no LaTeX is a warning, which fails the build."""
     block = isinstance(node, nodes.math_block)
@@ -93,4 +128,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (draw_formula, None), (draw_formula, None))
     app.connect("source-read", prepare_notebook)
     app.connect("doctree-read", describe_pictures)
+    app.connect("doctree-read", let_wide_pictures_scroll)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
