@@ -72,7 +72,7 @@ def train(model: nn.Module, rank: int = 0, world: int = 1, after_backward=None) 
         loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
-        norms.append(nn.utils.get_total_norm([p.grad for p in model.parameters()]).item())
+        norms.append(torch.cat([p.grad.flatten() for p in model.parameters()]).norm().item())
         if after_backward is not None:
             after_backward(model)
         optimizer.step()
@@ -149,9 +149,8 @@ def launch(
             raise RuntimeError(f"the processes did not end within {seconds} seconds") from None
         finally:
             for process in running:
-                if process.poll() is None:
+                with process:  # this closes its pipe, and waits until it has ended
                     process.terminate()
-                    process.wait()
         return torch.load(folder / "result.pt", weights_only=True)
 
 

@@ -7,6 +7,7 @@ import hypothesis
 import matplotlib
 import pytest
 from browser import browser  # noqa: F401 (a fixture)
+from leftovers import nothing_left  # noqa: F401 (a fixture)
 from local_web import web  # noqa: F401 (a fixture)
 from site_pages import course_site  # noqa: F401 (a fixture)
 

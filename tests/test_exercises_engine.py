@@ -41,6 +41,21 @@ def test_an_endless_loop_is_stopped():
     assert threading.active_count() == before
 
 
+def test_python_reports_no_exception_that_ends_an_answer(capsys):
+    class Long:
+        def __del__(self):  # the exception lands here, where Python drops it
+            for _ in range(10**6):
+                pass
+
+    def endless(scores, mask):
+        while True:
+            Long()
+
+    result = check(MASK, endless, seconds=0.2)
+    assert result.status == "time"
+    assert "ignored" not in str(result) + "".join(capsys.readouterr())
+
+
 def catching(scores, mask):
     while True:
         try:
@@ -61,7 +76,20 @@ def catching_twice(scores, mask):
             continue
 
 
-@pytest.mark.parametrize("stubborn", [catching, catching_twice])
+def catching_in_plain_python(scores, mask):
+    number = 0
+    while True:
+        try:
+            while True:
+                try:
+                    number = 1 - number
+                except BaseException:
+                    number = 0
+        except BaseException:
+            continue
+
+
+@pytest.mark.parametrize("stubborn", [catching, catching_twice, catching_in_plain_python])
 def test_a_loop_that_catches_everything_is_stopped(stubborn):
     result = check(MASK, stubborn, seconds=0.2)
     assert result.status == "time"

@@ -15,7 +15,6 @@ from course_utils.environment import ROOT
 for package in NEEDED:
     pytest.importorskip(package, reason=f"the site needs {package}, which is not installed")
 site = importlib.import_module("course_utils.site")
-pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning:myst_parser")
 
 README = """# A course
 

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,8 @@ SECONDS = 10.0  # for all the runs of one check
 _GRACE = 0.5  # how long a thread may take to give up, and then to fall asleep
 _STACK = 32 * 2**20  # bytes; threads get only 512 kB on macOS
 _MOST_TEXT = 200  # characters of what an answer prints
+# There `while True: try: ... except: ...` stops all threads.
+_MUST_BREATHE = sys.version_info < (3, 11)
 
 
 _asleep: set[int] = set()  # threads that will never wake up
@@ -34,6 +37,13 @@ _asleep: set[int] = set()  # threads that will never wake up
 
 class _TimeUp(BaseException):
     """Raised inside the answer's thread when its time is up."""
+
+    def __init__(self):
+        self.thread = threading.get_ident()
+
+    def __del__(self):  # caught; but where `_breathe` let it in, Python has ended the tracing
+        if _MUST_BREATHE and self.thread == threading.get_ident():
+            _trace(sys._getframe(1))
 
 
 class _Sleep(BaseException):
@@ -175,16 +185,42 @@ def _wait(worker: threading.Thread, seconds: float) -> None:
 
 def _stop(worker: threading.Thread) -> bool:
     """End the thread or put it to sleep; False while it is in code that is not Python."""
-    for exception, pause in ((_TimeUp, 0.002), (_Sleep, 0.02)):
-        end = time.monotonic() + _GRACE
-        while time.monotonic() < end:
-            if not worker.is_alive() or worker.ident in _asleep:
-                return True
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(worker.ident), ctypes.py_object(exception)
-            )
-            worker.join(pause)
+    with _not_reported(_TimeUp, _Sleep):
+        for exception, pause in ((_TimeUp, 0.002), (_Sleep, 0.02)):
+            end = time.monotonic() + _GRACE
+            while time.monotonic() < end:
+                if not worker.is_alive() or worker.ident in _asleep:
+                    return True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(worker.ident), ctypes.py_object(exception)
+                )
+                worker.join(pause)
     return False
+
+
+@contextlib.contextmanager
+def _not_reported(*exceptions: type[BaseException]):
+    """Python writes nothing about these where it can only report them and go on.
+
+    One that is raised from outside may land in a destructor, or when its thread is all but over.
+    """
+    usual = sys.unraisablehook, threading.excepthook
+
+    def unless_listed(report):
+        return lambda lost: None if lost.exc_type in exceptions else report(lost)
+
+    sys.unraisablehook, threading.excepthook = map(unless_listed, usual)
+    try:
+        yield
+    finally:
+        sys.unraisablehook, threading.excepthook = usual
+
+
+def _trace(frame: types.FrameType | None) -> None:
+    """Let this thread breathe, in this frame and its callers too."""
+    sys.settrace(_breathe)
+    while frame:
+        frame.f_trace, frame = _breathe, frame.f_back
 
 
 def _breathe(*_):
@@ -193,8 +229,8 @@ def _breathe(*_):
 
 
 def _work(session: Session, play: Callable, answer: Any, inputs: Sequence[tuple]) -> None:
-    if sys.version_info < (3, 11):  # there `while True: try: ... except: ...` stops all threads
-        sys.settrace(_breathe)
+    if _MUST_BREATHE:
+        _trace(None)
     with contextlib.suppress(_TimeUp, _Sleep):
         for number, args in enumerate(inputs):
             run = Run(timed_out=True)  # until the call has come back
