@@ -1,16 +1,22 @@
 """The benchmark measures like with like: the same work, and the same results where they are due."""
 
 import json
+import random
+from itertools import count
 
 import pytest
+import speed
 import torch
 
 from course_utils.__main__ import main
-from course_utils.bench import decoding, pipeline, training
+from course_utils.bench import decoding, measured, pipeline, quality, report, training
 from course_utils.bench.peers import PEERS, Course, Torch, available
-from course_utils.bench.rounds import Timing, ratios, take_turns
+from course_utils.bench.rounds import FLOOR, Measurement, take_turns
 from course_utils.bench.sizes import LONG, SHORT, random_batch
+from course_utils.bench.torch_modules import TorchModules
+from course_utils.data.batches import Example
 from course_utils.data.vocab import Vocab
+from course_utils.engine.settings import Settings
 
 CPU = torch.device("cpu")
 PHRASES = ["Go.\tVa !", "Hi, you.\tSalut, toi\u202f!", "a..b  ,c\tQuoi ?", "no tab", "x\ty\tz", ""]
@@ -31,10 +37,10 @@ def test_turns_are_taken_fairly():
     assert {name: len(each) for name, each in seconds.items()} == dict.fromkeys("abc", 3)
 
 
-def test_ratios_are_of_the_same_round_and_count_the_work():
-    ours, theirs = Timing([1.0, 2.0, 4.0], 10), Timing([3.0, 4.0, 4.0], 5)
-    assert ratios(ours, theirs) == (2.0, 4.0, 6.0)
-    assert ours.rate == 5.0
+def test_ratios_are_of_the_same_round():
+    found = Measurement("t", "s", "u", {"ours": [8.0, 4.0, 2.0], "other": [2.0, 2.0, 1.0]})
+    assert found.middle("ours") == 4.0
+    assert found.ratio("other") == (2.0, 2.0, 4.0)
 
 
 def test_every_peer_decodes_all_steps_of_all_sentences(models):
@@ -49,9 +55,11 @@ def test_peers_that_are_trained_learn(models):
     from course_utils.engine.loop import mean_loss
 
     batch = random_batch(SHORT)
-    ours = models["course"]
+    ours = models["ours"]
     before = mean_loss(ours.model.eval(), batch).item()
-    for model in models.values():
+    for name, model in models.items():
+        if name == FLOOR:
+            continue
         changed = [p.detach().clone() for p in model.model.parameters()]
         model.train(batch)
         assert any((p != old).any() for p, old in zip(model.model.parameters(), changed))
@@ -70,6 +78,18 @@ def test_the_book_s_decoder_steps_as_it_reads_at_once(models):
         if isinstance(module, torch.nn.Dropout):
             module.eval()
     assert torch.equal(book(src, lens, read).argmax(-1)[:, :-1], said)
+
+
+def test_the_floor_holds_the_matrices_of_the_models(models):
+    """Weights that multiply something, but for embeddings, are as many as ours."""
+    def matrices(model):
+        return sum(p.numel() for p in model.parameters() if p.dim() == 2)
+
+    ours, floor = models["ours"].model, models[FLOOR].model
+    embeddings = ours.src_embedding.weight.numel() + ours.tgt_embedding.weight.numel()
+    output = ours.output.weight.numel()
+    assert ours.output.weight is ours.tgt_embedding.weight  # tied: the output is counted once
+    assert matrices(floor) == matrices(ours) - embeddings + output
 
 
 def test_batches_hold_what_their_shape_says():
@@ -94,17 +114,72 @@ def test_the_fast_pipeline_gives_d2l_s_arrays(text):
             assert torch.equal(a, b)
 
 
-def test_decoding_counts_sentences():
-    timing = decoding.greedy({"course": Course(CPU), "nn": Torch(CPU)}, 2, 3, 1, CPU)["course"]
-    assert timing.work == 2
-    assert len(timing.seconds) == 1
+def test_decoding_counts_sentences_a_second(monkeypatch):
+    ticks = iter(range(100))
+    monkeypatch.setattr("time.perf_counter", lambda: next(ticks))  # every call takes a second
+    found = decoding.greedy({"ours": Course(CPU), "nn": Torch(CPU)}, 2, 3, 1, CPU)
+    assert found.values == {"ours": [2.0], "nn": [2.0]}
 
 
-def test_the_command_prints_ratios_and_keeps_the_numbers(tmp_path, capsys):
+def test_records_say_what_was_measured_and_are_read_back():
+    found = [
+        Measurement("decode", "n = 1, 20 steps", "sentences/s", {"ours": [3.0, 2.0, 7.0]}),
+        Measurement("memory", "one batch", "MiB", {"ours": [50.0], "d2l": [60.0]}),
+    ]
+    records = report.records(found, CPU)
+    assert [(r["task"], r["system"], r["value"], r["unit"]) for r in records] == [
+        ("decode", "ours", 3.0, "sentences/s"), ("memory", "ours", 50.0, "MiB"),
+        ("memory", "d2l", 60.0, "MiB"),
+    ]  # fmt: skip
+    assert report.measurements(json.loads(json.dumps(records))) == found
+
+
+def test_the_command_prints_ratios_and_writes_records(tmp_path, capsys):
     path = tmp_path / "bench.json"
-    assert main(["bench", "--only", "attention", "--rounds", "2", "--json", str(path)]) == 0
-    assert "course x" in capsys.readouterr().out
-    kept = json.loads(path.read_text(encoding="utf-8"))
-    assert "torch" in kept["machine"]
-    for timings in kept["results"].values():
-        assert all(len(timing["seconds"]) == 2 for timing in timings.values())
+    assert main(["bench", "attention", "--rounds", "2", "--json", str(path)]) == 0
+    assert "ours / this" in capsys.readouterr().out
+    records = json.loads(path.read_text(encoding="utf-8"))
+    assert {"ours", "sdpa kernel"} <= {record["system"] for record in records}
+    for record in records:
+        assert {"task", "shape", "system", "value", "unit"} <= set(record)
+        assert len(record["rounds"]) == 2
+        assert "torch" in record["machine"]
+
+
+def test_an_unknown_part_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", "flying"])
+    assert "invalid choice: 'flying'" in capsys.readouterr().err
+
+
+def test_the_readme_quotes_the_kept_run():
+    readme = speed.README.read_text(encoding="utf-8")
+    assert speed.with_table(readme, measured.as_markdown(measured.kept_records())) == readme
+
+
+def test_the_curves_of_decoding_are_the_kept_seconds():
+    found = [Measurement("decode", "n = 64, 20 steps", "sentences/s", {"ours": [32.0, 64.0, 16.0]})]
+    assert measured.seconds_by_steps(found, 64) == {"ours": [(20, 2.0)]}
+    assert measured.seconds_by_steps(found, 1) == {}
+
+
+def test_a_plain_loop_learns_and_translates(monkeypatch):
+    """A toy language, word for word: the rival of the quality table is no straw man."""
+    ticks = count(0, 1)
+    monkeypatch.setattr("time.monotonic", lambda: next(ticks))  # every update takes a second
+    words = [f"w{i}" for i in range(12)]
+    rng = random.Random(0)
+    lines = [[rng.choice(words) for _ in range(rng.randint(1, 4))] for _ in range(600)]
+    index = {word: i for i, word in enumerate(words, start=4)}
+    examples = [
+        Example([*(index[w] for w in line), 2], [1, *(index[w] + 1 for w in line), 2])
+        for line in lines
+    ]
+    torch.manual_seed(0)
+    model = TorchModules(20, 32, 2, 64, 1, 0.0, 64)
+    settings = Settings("toy", minutes=5, d_model=32, smoothing=0.0)
+    assert quality.fit(model, examples, settings, CPU) == 299
+    sources = [e.source[:-1] for e in examples[:100]]
+    said = quality.translate(model, sources, CPU)
+    right = sum(ids == e.target[1:-1] for ids, e in zip(said, examples, strict=False))
+    assert right > 60

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import torch
 
-from course_utils.bench import attention, decoding, pipeline, report, training
+from course_utils.bench import attention, decoding, memory, pipeline, report, training
 from course_utils.bench.peers import PEERS, available
+from course_utils.bench.rounds import Measurement
 from course_utils.engine.command import number, parser, refusing
 from course_utils.engine.files import write_atomic
 from course_utils.engine.processes import best_device
 
-PARTS = ("training", "decoding", "attention", "pipeline")
+PARTS = ("train", "decode", "attention", "pipeline", "memory")
 
 
-@refusing("bench", "measure fewer parts at once: --only attention, then the others")
+@refusing("bench", "measure fewer parts at once: bench attention, then the others")
 def main(argv: list[str]) -> None:
     """Measure, print a table, and with --json keep the numbers."""
     own = parser(
@@ -24,7 +25,8 @@ def main(argv: list[str]) -> None:
         "of one size, taking turns in one process. Only the ratios mean something on another "
         "machine. Marian needs the extra: pip install 'course-utils[bench]'.",
     )
-    own.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure these parts")
+    own.add_argument("parts", nargs="*", choices=(*PARTS, "all"), default="all", metavar="PART",
+                     help=f"{', '.join(PARTS)}, or all (the default)")  # fmt: skip
     own.add_argument("--rounds", type=number(int, 1, 1000), default=5, metavar="N",
                      help="turns of each (default 5)")  # fmt: skip
     own.add_argument("--threads", type=number(int, 1, 1024), metavar="N", help="threads of torch")
@@ -35,23 +37,25 @@ def main(argv: list[str]) -> None:
     warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")  # nn.Transformer's own
     device = best_device()
     print(report.machine(device), flush=True)
-    results: dict[str, dict] = {}
-    for part in args.only:
-        found = measure(part, args.rounds, device)
-        print(f"\n{report.table(found)}", flush=True)
-        results |= found
+    found: list[Measurement] = []
+    for part in PARTS if "all" in args.parts else args.parts:
+        new = measure(part, args.rounds, device)
+        print(f"\n{report.table(new)}", flush=True)
+        found += new
     if args.json:
-        write_atomic(args.json, (json.dumps(report.as_json(results, device), indent=1)).encode())
+        text = json.dumps(report.records(found, device), indent=1)
+        write_atomic(args.json, text.encode())
 
 
-def measure(part: str, rounds: int, device: torch.device) -> dict[str, dict]:
-    """The timings of one part, by title and name."""
+def measure(part: str, rounds: int, device: torch.device) -> list[Measurement]:
+    """All measurements of one part."""
     if part == "attention":
-        return attention.timings(rounds, device)
+        return attention.measurements(rounds, device)
     if part == "pipeline":
-        return pipeline.timings(rounds)
+        return pipeline.measurements(rounds)
+    if part == "memory":
+        return memory.measurements(device)
     models, missing = available(PEERS, device)
     for name in missing:
         print(f"{name} is left out: its package is not installed")
-    timings = {"training": training.timings, "decoding": decoding.timings}[part]
-    return timings(models, rounds, device)
+    return {"train": training, "decode": decoding}[part].measurements(models, rounds, device)

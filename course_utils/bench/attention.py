@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.attention import DotProductAttention
-from course_utils.bench.rounds import OURS, Timing, timed
+from course_utils.bench.rounds import OURS, Measurement, rates
 from course_utils.bench.sizes import D_MODEL, HEADS
 
 SIZES = ((64, 20), (16, 128), (2, 512))  # sentences, positions
@@ -33,7 +33,7 @@ def contest(sentences: int, positions: int, device: torch.device) -> dict[str, C
     calls = {
         OURS: forward_backward(ours, heads),
         "sdpa kernel": forward_backward(F.scaled_dot_product_attention, heads),
-        "course, with weights": forward_backward(
+        "ours, with weights": forward_backward(
             lambda q, k, v: ours(q, k, v, return_weights=True)[0], heads
         ),
     }
@@ -48,12 +48,13 @@ def contest(sentences: int, positions: int, device: torch.device) -> dict[str, C
     return calls
 
 
-def timings(rounds: int, device: torch.device) -> dict[str, dict[str, Timing]]:
-    """Passes a second; many to a round, for one is short."""
-    results = {}
+def measurements(rounds: int, device: torch.device) -> list[Measurement]:
+    """All sizes; many passes to a round, for one is short."""
+    found = []
     for sentences, positions in SIZES:
         calls = contest(sentences, positions, device)
         many = {name: lambda call=call: [call() for _ in range(10)] for name, call in calls.items()}
-        title = f"attention, forward and backward, {sentences} x {positions}"
-        results[title] = timed(many, 10, rounds, device)
-    return results
+        values = rates(many, 10, rounds, device)
+        shape = f"{sentences} x {positions}, forward and backward"
+        found.append(Measurement("attention", shape, "passes/s", values))
+    return found

@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
+from course_utils.bench.floor import Products
+from course_utils.bench.rounds import FLOOR, OURS
 from course_utils.bench.sizes import D_FF, D_MODEL, DROPOUT, HEADS, LAYERS, MAX_LEN, V
+from course_utils.bench.torch_modules import TorchModules
+from course_utils.bench.usual import last_tokens, step
 from course_utils.data.batches import Batch
 from course_utils.data.vocab import Vocab
 from course_utils.decoding import evaluating, greedy_decode
 from course_utils.engine.loop import mean_loss
-from course_utils.masks import causal_mask
-from course_utils.positional import sinusoidal_table
 from course_utils.transformer import Transformer, TransformerConfig
 
 NEVER = -1  # no token is this one: decoding goes on to the last step
@@ -40,61 +42,12 @@ class Course:
         return greedy_decode(self.model, src, src_lens, bos=Vocab.bos, eos=NEVER, max_len=steps)
 
 
-def step(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """One update with clipped gradients, as everybody writes it."""
-    optimizer.zero_grad()
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-
-
-def last_tokens(
-    logits_after: Callable[[Tensor], Tensor], batch: int, steps: int, device: torch.device
-) -> Tensor:
-    """Greedy decoding by a function from all tokens so far (B, T) to the next logits (B, V)."""
-    tokens = torch.full((batch, 1), Vocab.bos, device=device)
-    for _ in range(steps):
-        best = logits_after(tokens).argmax(dim=-1, keepdim=True)
-        tokens = torch.cat((tokens, best), dim=1)
-    return tokens[:, 1:]
-
-
-class TorchModules(nn.Module):
-    """torch.nn.Transformer between embeddings and an output layer, as PyTorch's tutorial has it."""
-
-    def __init__(self):
-        super().__init__()
-        self.source, self.target = nn.Embedding(V, D_MODEL), nn.Embedding(V, D_MODEL)
-        self.register_buffer("table", sinusoidal_table(MAX_LEN, D_MODEL))
-        self.dropout = nn.Dropout(DROPOUT)
-        self.body = nn.Transformer(
-            D_MODEL, HEADS, LAYERS, LAYERS, D_FF, DROPOUT, batch_first=True
-        )
-        self.output = nn.Linear(D_MODEL, V)
-
-    def embed(self, ids: Tensor, embedding: nn.Embedding) -> Tensor:
-        return self.dropout(embedding(ids) * D_MODEL**0.5 + self.table[: ids.shape[1]])
-
-    def encode(self, src: Tensor, hidden: Tensor) -> Tensor:
-        return self.body.encoder(self.embed(src, self.source), src_key_padding_mask=hidden)
-
-    def read(self, tgt: Tensor, memory: Tensor, hidden: Tensor) -> Tensor:
-        future = ~causal_mask(tgt.shape[1], device=tgt.device)[0, 0]  # torch: True = hidden
-        return self.body.decoder(
-            self.embed(tgt, self.target), memory, tgt_mask=future, tgt_is_causal=True,
-            memory_key_padding_mask=hidden,
-        )  # fmt: skip
-
-    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        hidden = src.eq(Vocab.pad)
-        return self.output(self.read(tgt, self.encode(src, hidden), hidden))
-
-
 class Torch:
     """torch.nn.Transformer; it has no cache, so each step reads the whole beginning again."""
 
     def __init__(self, device: torch.device):
-        self.model = TorchModules().to(device)
+        sizes = V, D_MODEL, HEADS, D_FF, LAYERS, DROPOUT, MAX_LEN
+        self.model = TorchModules(*sizes).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
 
     def train(self, batch: Batch) -> None:
@@ -105,13 +58,7 @@ class Torch:
 
     def decode(self, src: Tensor, src_lens: Tensor, steps: int) -> Tensor:
         with evaluating(self.model) as model:
-            hidden = src.eq(Vocab.pad)
-            memory = model.encode(src, hidden)
-
-            def logits_after(tokens: Tensor) -> Tensor:
-                return model.output(model.read(tokens, memory, hidden)[:, -1])
-
-            return last_tokens(logits_after, len(src), steps, src.device)
+            return model.greedy(src, steps)
 
 
 class D2l:
@@ -183,7 +130,7 @@ class Marian:
 
 
 PEERS: dict[str, Callable[[torch.device], object]] = {
-    "course": Course, "d2l": D2l, "nn.Transformer": Torch, "Marian": Marian,
+    OURS: Course, "d2l": D2l, "nn.Transformer": Torch, "Marian": Marian, FLOOR: Products,
 }  # fmt: skip
 
 

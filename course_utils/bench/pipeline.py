@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_utils.bench.rounds import OURS, Timing, take_turns
+from course_utils.bench.rounds import OURS, Measurement, rates
 from course_utils.data.corpora import corpus_bytes
 
 STEPS = 10  # positions of d2l's arrays
@@ -59,8 +59,8 @@ def slow(text: str) -> tuple[Arrays, Arrays]:
     )
 
 
-def timings(rounds: int) -> dict[str, dict[str, Timing]]:
-    """Lines a second over all of fra-eng.
+def measurements(rounds: int) -> list[Measurement]:
+    """All of fra-eng, read in both ways.
 
     Raises:
         CorpusError: fra-eng cannot be had.
@@ -71,8 +71,5 @@ def timings(rounds: int) -> dict[str, dict[str, Timing]]:
         if not all(torch.equal(a, b) for a, b in zip(ours, theirs)):
             raise ValueError("the fast pipeline and d2l's disagree about fra-eng")
     calls = {OURS: lambda: fast(text), "d2l": lambda: slow(text)}
-    seconds = take_turns(calls, rounds)
-    lines = text.count("\n")
-    return {
-        "fra-eng read by d2l's rules": {name: Timing(s, lines) for name, s in seconds.items()}
-    }
+    values = rates(calls, text.count("\n"), rounds, torch.device("cpu"))
+    return [Measurement("pipeline", "fra-eng by d2l's rules", "lines/s", values)]

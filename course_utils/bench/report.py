@@ -1,14 +1,12 @@
-"""What a benchmark found: a table to read, and JSON to keep."""
+"""What a benchmark found: a table to read, and records to keep."""
 
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
-from course_utils.bench.rounds import OURS, Timing, ratios
-
-Results = Mapping[str, Mapping[str, Timing]]
+from course_utils.bench.rounds import OURS, Measurement
 
 
 def machine(device: torch.device) -> str:
@@ -29,31 +27,42 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def table(results: Results) -> str:
-    """One block a measurement: rates, and how many times faster the course is (lowest..highest)."""
+def table(measurements: Iterable[Measurement]) -> str:
+    """One block a measurement: the middle values, and ours divided by each (lowest..highest)."""
     blocks = []
-    for title, timings in results.items():
-        lines = [title]
-        for name, timing in timings.items():
-            text = f"  {name:22}{timing.rate:10,.1f} /s"
-            if name != OURS:
-                low, middle, high = ratios(timings[OURS], timing)
-                text += f"   course x {middle:5.2f}  ({low:.2f}..{high:.2f})"
+    for found in measurements:
+        lines = [f"{found.task}, {found.shape}: {found.unit}"]
+        for system in found.values:
+            text = f"  {system:22}{found.middle(system):10,.1f}"
+            if system != OURS:
+                low, middle, high = found.ratio(system)
+                text += f"   ours / this {middle:5.2f}  ({low:.2f}..{high:.2f})"
             lines.append(text)
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
-def as_json(results: Results, device: torch.device) -> dict:
-    """All that was measured, by title and name."""
-    return {
-        "machine": machine(device),
-        "device": str(device),
-        "results": {
-            title: {
-                name: {"seconds": timing.seconds, "work": timing.work, "rate": timing.rate}
-                for name, timing in timings.items()
-            }
-            for title, timings in results.items()
-        },
-    }
+def records(measurements: Iterable[Measurement], device: torch.device) -> list[dict]:
+    """One record a system measured: `value` is that of the middle round, `rounds` are all."""
+    return [
+        {
+            "task": found.task,
+            "shape": found.shape,
+            "system": system,
+            "value": found.middle(system),
+            "unit": found.unit,
+            "rounds": rounds,
+            "machine": machine(device),
+        }
+        for found in measurements
+        for system, rounds in found.values.items()
+    ]
+
+
+def measurements(records: Sequence[Mapping]) -> list[Measurement]:
+    """The reverse of `records`."""
+    found: dict[tuple, dict[str, list[float]]] = {}
+    for record in records:
+        key = record["task"], record["shape"], record["unit"]
+        found.setdefault(key, {})[record["system"]] = record["rounds"]
+    return [Measurement(*key, values) for key, values in found.items()]

@@ -7,20 +7,28 @@ from dataclasses import dataclass
 
 import torch
 
-OURS = "course"
+OURS = "ours"
+FLOOR = "products alone"  # no system, but what every one must do
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Seconds of each round, and how much work one call does."""
+class Measurement:
+    """One task at one shape: what each system reached, a value a round, in one unit."""
 
-    seconds: list[float]
-    work: float
+    task: str
+    shape: str
+    unit: str
+    values: Mapping[str, list[float]]
 
-    @property
-    def rate(self) -> float:
-        """Work a second, in the middle round."""
-        return self.work / statistics.median(self.seconds)
+    def middle(self, system: str) -> float:
+        """The value of the middle round."""
+        return statistics.median(self.values[system])
+
+    def ratio(self, system: str) -> tuple[float, float, float]:
+        """Ours divided by the system's of the same round: lowest, middle and highest."""
+        pairs = zip(self.values[OURS], self.values[system], strict=True)
+        each = sorted(ours / theirs for ours, theirs in pairs)
+        return each[0], statistics.median(each), each[-1]
 
 
 def take_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
@@ -42,19 +50,12 @@ def take_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[s
     return seconds
 
 
-def ratios(ours: Timing, theirs: Timing) -> tuple[float, float, float]:
-    """How many times faster ours is: lowest, middle and highest over the rounds."""
-    scale = ours.work / theirs.work
-    each = sorted(scale * b / a for a, b in zip(ours.seconds, theirs.seconds, strict=True))
-    return each[0], statistics.median(each), each[-1]
-
-
-def timed(
+def rates(
     calls: Mapping[str, Callable[[], object]], work: float, rounds: int, device: torch.device
-) -> dict[str, Timing]:
-    """Take turns, and count for each call the same work."""
+) -> dict[str, list[float]]:
+    """Take turns, count the same work for each call, and give it a second, by name and round."""
     seconds = take_turns(synchronised(calls, device), rounds)
-    return {name: Timing(each, work) for name, each in seconds.items()}
+    return {name: [work / each for each in times] for name, times in seconds.items()}
 
 
 def synchronised(

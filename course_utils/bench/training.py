@@ -5,29 +5,32 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+from course_utils.bench.floor import Products
 from course_utils.bench.peers import Course
-from course_utils.bench.rounds import Timing, timed
+from course_utils.bench.rounds import Measurement, rates
 from course_utils.bench.sizes import LONG, SHORT, Shape, V, random_batch
 from course_utils.data.batches import Batch, Example, collate
 from course_utils.data.vocab import RESERVED, Vocab
 from course_utils.engine.data import batches_of
 
 SENTENCES = 512
+UNIT = "real target tokens/s"
 TOKENS = 64 * 40  # padded tokens of both sides in a batch of ours, as many as in 64 x 20
 
 
 def same_batch(
     models: Mapping[str, object], shape: Shape, rounds: int, device: torch.device
-) -> dict[str, Timing]:
-    """One update on one batch; the work is its real target tokens."""
+) -> Measurement:
+    """One update on one batch."""
     batch = random_batch(shape).to(device)
     calls = {name: lambda model=model: model.train(batch) for name, model in models.items()}
-    return timed(calls, batch.num_tokens, rounds, device)
+    values = rates(calls, batch.num_tokens, rounds, device)
+    return Measurement("train", f"one batch of {shape}", UNIT, values)
 
 
 def own_batches(
     models: Mapping[str, object], rounds: int, device: torch.device
-) -> dict[str, Timing]:
+) -> Measurement:
     """One pass over sentences whose lengths are spread as in fra-eng.
 
     Peers take 64 at a time as they come, padded to 20 as d2l does it; the course's engine puts
@@ -39,7 +42,7 @@ def own_batches(
     work = sum(len(e.target) - 1 for e in examples)
 
     def one_pass(model: object) -> Callable[[], None]:
-        chosen = by_length if isinstance(model, Course) else padded
+        chosen = by_length if isinstance(model, (Course, Products)) else padded
         batches = [batch.to(device) for batch in chosen]
 
         def run() -> None:
@@ -49,7 +52,8 @@ def own_batches(
         return run
 
     calls = {name: one_pass(model) for name, model in models.items()}
-    return timed(calls, work, rounds, device)
+    values = rates(calls, work, rounds, device)
+    return Measurement("train", f"{SENTENCES} short sentences, own batches", UNIT, values)
 
 
 def sentences(count: int, seed: int = 0) -> list[Example]:
@@ -76,16 +80,11 @@ def widen(batch: Batch, positions: int) -> Batch:
     return Batch(pad(batch.src), batch.src_lens, pad(batch.tgt_in), pad(batch.tgt_out))
 
 
-def timings(
+def measurements(
     models: Mapping[str, object], rounds: int, device: torch.device
-) -> dict[str, dict[str, Timing]]:
-    """All measurements of training, in real target tokens a second."""
-    return {
-        f"training, each its own batches, {SENTENCES} short sentences": own_batches(
-            models, rounds, device
-        ),
-        **{
-            f"training, one batch of {shape}": same_batch(models, shape, rounds, device)
-            for shape in (SHORT, LONG)
-        },
-    }
+) -> list[Measurement]:
+    """All measurements of training."""
+    return [
+        own_batches(models, rounds, device),
+        *(same_batch(models, shape, rounds, device) for shape in (SHORT, LONG)),
+    ]

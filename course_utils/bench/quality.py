@@ -1,0 +1,120 @@
+"""What torch.nn.Transformer learns in a plain loop in the minutes that `train` is given.
+
+    python -m course_utils.bench.quality --corpus fra-eng --held-out 2000 --minutes 10
+
+takes the options of `train` and prints the same line: the same sentences are held out, the
+vocabulary, the sizes of the model and the schedule of the learning rate are the same. The loop is
+that of a tutorial: 64 shuffled sentences a batch, padded to the longest, and the last weights.
+"""
+
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from tqdm import tqdm
+
+from course_utils.bench.torch_modules import TorchModules
+from course_utils.bench.usual import step
+from course_utils.data.batches import Batch, Example, collate, pad
+from course_utils.data.vocab import Vocab
+from course_utils.decoding import evaluating
+from course_utils.engine.command import Refused, parser, refusing
+from course_utils.engine.data import encode, learn_vocabulary, positions, split_corpus
+from course_utils.engine.processes import best_device
+from course_utils.engine.scores import bleu
+from course_utils.engine.settings import Settings, add_options, new_settings
+from course_utils.seeds import set_seed
+from course_utils.training import warmup_then_decay
+from course_utils.translation import count_parameters
+
+SENTENCES = 64  # in a batch
+STEPS = 60  # the longest translation, in tokens
+
+
+@refusing("quality", "choose smaller --d-model, --layers or --vocab")
+def main(argv: list[str]) -> None:
+    """Train for the minutes, translate the test set, print its BLEU."""
+    own = parser("bench.quality", __doc__.splitlines()[0])
+    add_options(own)
+    settings = new_settings(vars(own.parse_args(argv)))
+    if settings.minutes is None:
+        raise Refused("say how long: --minutes 10")
+    split = split_corpus(settings)
+    vocabulary = learn_vocabulary(split, settings.vocab)
+    examples = encode(split.train, vocabulary, settings.max_len)
+    device = best_device()
+    set_seed(settings.seed)
+    c = settings.model_config(len(vocabulary), max(positions(examples), STEPS))
+    model = TorchModules(
+        c.src_vocab_size, c.d_model, c.num_heads, c.d_ff, c.num_encoder_layers, c.dropout, c.max_len
+    ).to(device)
+    updates = fit(model, examples, settings, device)
+    sources = vocabulary.encode_all([pair.source for pair in split.test])
+    said = [vocabulary.decode(ids) for ids in translate(model, sources, device)]
+    score, signature = bleu(said, [pair.target for pair in split.test])
+    print(
+        f"torch.nn.Transformer, {count_parameters(model):,} weights: test BLEU {score:.2f} on "
+        f"{len(split.test)} held-out sentences ({signature}) after {updates:,} updates"
+    )
+
+
+def shuffled(examples: Sequence[Example], seed: int) -> Iterator[Batch]:
+    """Batches without end, every epoch in another order."""
+    rng, order = random.Random(seed), list(examples)
+    while True:
+        rng.shuffle(order)
+        for first in range(0, len(order), SENTENCES):
+            yield collate(order[first : first + SENTENCES])
+
+
+def fit(
+    model: nn.Module, examples: Sequence[Example], settings: Settings, device: torch.device
+) -> int:
+    """Train until the minutes are over.
+
+    Returns:
+        the number of updates.
+    """
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    total, began, updates = 60 * settings.minutes, time.monotonic(), 0
+    model.train()
+    with tqdm(total=round(total), unit="s", file=sys.stderr) as bar:
+        for batch in shuffled(examples, settings.seed):
+            seconds = time.monotonic() - began
+            if seconds >= total:
+                break
+            rate = settings.peak_lr * warmup_then_decay(seconds, total, settings.warmup * total)
+            optimizer.param_groups[0]["lr"] = rate
+            batch = batch.to(device)
+            logits = model(batch.src, batch.tgt_in)  # (B, Tt, V)
+            loss = cross_entropy(
+                logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=Vocab.pad,
+                label_smoothing=settings.smoothing,
+            )  # fmt: skip
+            step(loss, model, optimizer)
+            updates += 1
+            bar.update(int(seconds) - bar.n)
+    return updates
+
+
+def translate(
+    model: TorchModules, sources: Sequence[list[int]], device: torch.device
+) -> list[list[int]]:
+    """Greedy translations, as many sentences at once as in training."""
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    said: list[list[int]] = [[] for _ in sources]
+    for first in range(0, len(order), SENTENCES):
+        chunk = order[first : first + SENTENCES]
+        src, _ = pad([[*sources[i], Vocab.eos] for i in chunk])
+        with evaluating(model):
+            for i, ids in zip(chunk, model.greedy(src.to(device), STEPS).tolist(), strict=True):
+                said[i] = ids[: ids.index(Vocab.eos)] if Vocab.eos in ids else ids
+    return said
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
