@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -65,32 +66,86 @@ def parser() -> argparse.ArgumentParser:
     return own
 
 
-def main(argv: list[str] | None = None) -> int:
+class Stream(io.FileIO):
+    """Where a command writes: its first failure is kept, and what is written after it is lost.
+
+    Args:
+        raising: the first failure is raised too; else the work that the messages tell of goes on.
+    """
+
+    def __init__(self, number: int, raising: bool):
+        super().__init__(number, "w", closefd=False)
+        self.raising, self.failure = raising, None
+
+    def write(self, data) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            first, self.failure = self.failure is None, self.failure or error
+            if first and self.raising:
+                raise
+            return len(data)
+
+
+def prepare_streams() -> None:
+    """Let a closed or full stream, or one of a narrow encoding, end no command in a traceback."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed, as by >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif stream is not getattr(sys, f"__{name}__") or (os.name == "nt" and stream.isatty()):
+            continue  # a test's or a notebook's own; or a Windows console, which has its own writer
+        else:
+            raw = io.BufferedWriter(Stream(stream.fileno(), raising=name == "stdout"))
+            at_once = stream.line_buffering or stream.write_through
+            encoding = (stream.encoding, "backslashreplace")
+            setattr(sys, name, io.TextIOWrapper(raw, *encoding, line_buffering=at_once))
+
+
+def run(argv: list[str]) -> int:
     """Run one command and return its exit code; each is imported only when it is called."""
-    argv = sys.argv[1:] if argv is None else argv
     if not argv:
         parser().print_help()
         return 0
     args = parser().parse_args(argv)
+    return COMMANDS[args.command][0](args.options) or 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """`run` without tracebacks where something outside the course is at fault."""
+    prepare_streams()
+    argv = sys.argv[1:] if argv is None else argv
+    name = argv[0] if argv else "course_utils"
     try:
-        code = COMMANDS[args.command][0](args.options) or 0
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # whoever read our output has seen enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        try:
+            return run(argv)
+        finally:
+            sys.stdout.flush()  # not when Python ends, where nobody could tell of a failure
+            if failure := _failure(sys.stdout):  # argparse keeps it to itself
+                raise failure
+    except OSError as error:
+        if error is not _failure(sys.stdout):
+            raise
+        if not isinstance(error, BrokenPipeError):  # else who read has seen enough, as `head` does
+            print(f"{name}: cannot write the output: {error.strerror}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("course_utils"):
             raise
         print(
-            f"{args.command}: the package {error.name!r} is missing here ({sys.executable}); "
+            f"{name}: the package {error.name!r} is missing here ({sys.executable}); "
             "python -m course_utils doctor says how to mend it",
             file=sys.stderr,
         )
         return 1
     except KeyboardInterrupt:
-        print(f"{args.command}: stopped", file=sys.stderr)
+        print(f"{name}: stopped", file=sys.stderr)
         return 130
+
+
+def _failure(stream: io.TextIOBase) -> OSError | None:
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    return raw.failure if isinstance(raw, Stream) else None
 
 
 if __name__ == "__main__":

@@ -14,14 +14,15 @@ from torch import Tensor
 
 @contextmanager
 def evaluating(model: torch.nn.Module):
-    """No dropout and no gradients inside; afterwards the model is in the mode it was in."""
-    training = model.training
+    """No dropout and no gradients inside; afterwards each part is in the mode it was in."""
+    modes = [(part, part.training) for part in model.modules()]
     model.eval()
     try:
         with torch.no_grad():
             yield model
     finally:
-        model.train(training)
+        for part, training in modes:
+            part.training = training
 
 
 def _check_limits(max_len: int, beam: int = 1) -> None:
@@ -42,6 +43,8 @@ def greedy_decode(
         One list of ids a sentence, without `bos` and `eos`.
     """
     _check_limits(max_len)
+    if not len(src):
+        return []
     sentences: list[list[int]] = [[] for _ in range(len(src))]
     with evaluating(model):
         state = model.start(src, src_lens)
@@ -82,6 +85,8 @@ def beam_search(
     Args and result are those of `greedy_decode`.
     """
     _check_limits(max_len, beam)
+    if beam == 1 or not len(src):  # so that of equal words both take the same
+        return greedy_decode(model, src, src_lens, bos=bos, eos=eos, max_len=max_len)
     searches = [_Search(beam, length_penalty) for _ in range(len(src))]
     with evaluating(model):
         state = model.start(src, src_lens)

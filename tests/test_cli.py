@@ -1,6 +1,7 @@
 """The course's commands: the list, wrong input, and what happens when something is missing."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -144,3 +145,72 @@ def test_a_copy_without_lessons_is_refused(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(lab, "ROOT", tmp_path)
     assert lab.main([]) == 1
     assert "00_start_here.ipynb is missing" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- streams
+
+ECHO = """
+import sys
+from course_utils import __main__ as cli
+def echo(options):
+    print("\\u00e9\\u4e2d", "x" * int(options[0]))
+    print("noted \\u4e2d", file=sys.stderr)
+cli.COMMANDS["echo"] = (echo, "")
+sys.exit(cli.main(sys.argv[1:]))
+"""
+in_a_shell = pytest.mark.skipif(os.name == "nt", reason="needs the redirections of a POSIX shell")
+full_disk = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+
+
+def echo(redirections, *arguments, encoding="utf-8"):
+    """Exit code, stdout and stderr of a command that says something on both."""
+    command = shlex.join([sys.executable, "-S", "-c", ECHO, *(arguments or ["echo", "1"])])
+    run = subprocess.run(
+        f"{command} {redirections}",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding},
+    )
+    return run.returncode, run.stdout, run.stderr
+
+
+SAID, NOTED = "\u00e9\u4e2d x\n".encode(), "noted \u4e2d\n".encode()
+
+
+@in_a_shell
+@pytest.mark.parametrize(
+    ("redirections", "out", "err"),
+    [("", SAID, NOTED), (">&-", b"", NOTED), ("2>&-", SAID, b""), ("<&-", SAID, NOTED),
+     ("<&- >&- 2>&-", b"", b""), pytest.param("2>/dev/full", SAID, b"", marks=full_disk)],
+)  # fmt: skip
+def test_a_stream_that_takes_no_messages_stops_no_command(redirections, out, err):
+    assert echo(redirections) == (0, out, err)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows quotes otherwise")
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1"])
+def test_what_an_encoding_lacks_is_written_as_its_escape(encoding):
+    code, out, err = echo("", encoding=encoding)
+    wanted = [text.decode().encode(encoding, "backslashreplace") for text in (SAID, NOTED)]
+    assert (code, [out, err]) == (0, wanted)
+
+
+@in_a_shell
+@full_disk
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["echo", "1"], ["echo", "100000"], ["--help"]])
+def test_output_that_cannot_be_written_is_said_in_a_line(monkeypatch, arguments, unbuffered):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    code, _, err = echo(">/dev/full", *arguments)
+    wanted = f"{arguments[0]}: cannot write the output: No space left on device\n".encode()
+    assert (code, err.removeprefix(NOTED)) == (1, wanted)
+
+
+def test_another_error_is_not_taken_for_one_of_the_output(monkeypatch):
+    def broken(options):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setitem(cli.COMMANDS, "train", (broken, ""))
+    with pytest.raises(OSError, match="Input/output error"):
+        cli.main(["train"])

@@ -1,11 +1,13 @@
 """Corpora by name or path, files with faults, downloads, and splits."""
 
+import contextlib
 import os
 import random
 import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import d2l.torch as d2l
 import pooch
@@ -296,6 +298,43 @@ def test_a_damaged_archive_is_never_read_as_something_else(data_dir):
     assert found > 10
     (data_dir / "fra-eng.zip").write_bytes(whole)
     assert load_corpus("fra-eng").pairs == wanted
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damage_is_named_however_an_archive_is_compressed(data_dir, method):
+    path = data_dir / "fra-eng.zip"
+    with zipfile.ZipFile(path, "w", method) as file:
+        file.writestr("fra.txt", LINES * 50)
+    whole, found = path.read_bytes(), 0
+    assert len(load_corpus("fra-eng").pairs) == 100
+    for position in range(14, len(whole), 1 + len(whole) // 60):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
+        with contextlib.suppress(CorpusError):  # a date that is wrong, say, is no harm
+            assert len(load_corpus("fra-eng").pairs) == 100
+            found -= 1
+        found += 1
+    assert found > 10
+
+
+@pytest.mark.parametrize("call", ["is_file", "read_bytes"])
+@pytest.mark.parametrize("name", ["fra-eng", "own.tsv", "own"])
+def test_a_file_that_may_not_be_read_is_named(data_dir, monkeypatch, name, call):
+    def forbidden(path, *args):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for file in ("fra-eng.zip", "own.tsv", "own"):
+        (data_dir / file).write_bytes(archive(("fra.txt", LINES)))
+    monkeypatch.chdir(data_dir)
+    monkeypatch.setattr(Path, call, forbidden)
+    with pytest.raises(CorpusError, match=rf"cannot read .*{name}.*: Permission denied"):
+        load_corpus(name)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\0.tsv", "\ud800.tsv", "x" * 300, "x" * 300 + ".tsv"])
+def test_a_name_that_no_file_can_have_is_refused(name):
+    with pytest.raises(CorpusError, match="cannot read the corpus") as caught:
+        load_corpus(name)
+    assert str(caught.value).isprintable()
 
 
 def test_an_archive_without_the_text_is_named(data_dir):

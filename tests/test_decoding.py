@@ -133,6 +133,13 @@ def test_no_sentences_give_no_translations():
     assert beam_search(model, src, lens, **ENDS) == []
 
 
+@searches
+@every_model
+def test_no_model_is_asked_about_no_sentences(search, kind):
+    src, lens = torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+    assert search(random_model(kind), src, lens, **ENDS) == []
+
+
 @pytest.mark.parametrize(("max_len", "beam"), [(0, 1), (-1, 1), (3, 0)])
 def test_limits_below_one_are_refused(max_len, beam):
     model = TableModel(lambda *_: peak(3))
@@ -212,6 +219,18 @@ def test_batched_and_single_decoding_agree_and_a_beam_of_one_is_greedy(kind, len
         assert greedy_decode(model, *one, **ENDS, max_len=7) == [greedy[i]]
         assert beam_search(model, *one, **ENDS, beam=1, max_len=7) == [greedy[i]]
         assert beam_search(model, *one, **ENDS, beam=beam, max_len=7) == [together[i]]
+
+
+def test_of_equal_words_a_beam_of_one_takes_what_greedy_takes():
+    """Four words are equally likely at each step, and then the end is among three."""
+
+    def logits_of(source, read):
+        return [0.0, 0.0, 1.0 if len(read) == 2 else 0.0, 1.0, 1.0, 1.0]
+
+    for source in range(3):
+        options = {**ENDS, "max_len": 4}
+        greedy = greedy_decode(TableModel(logits_of), *sources(source), **options)
+        assert beam_search(TableModel(logits_of), *sources(source), **options, beam=1) == greedy
 
 
 def log_probabilities(model, src, lens, sentences, max_len):
@@ -330,3 +349,12 @@ def test_sentences_share_a_batch_and_leave_it_when_their_search_is_done():
     assert model.rows[0] == 3  # one call for all three
     assert max(model.rows) <= 6
     assert model.rows[-1] <= 2  # the last sentence is alone
+
+
+def test_each_part_gets_its_own_mode_back():
+    model = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Sequential(torch.nn.Dropout(0.5)))
+    model.train()[0].eval()
+    before = [part.training for part in model.modules()]
+    with evaluating(model):
+        assert not any(part.training for part in model.modules())
+    assert [part.training for part in model.modules()] == before == [True, False, True, True]

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import json
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -264,3 +265,41 @@ def test_no_size_can_be_trained_that_cannot_be_loaded(tmp_path, capsys, option):
     with pytest.raises(SystemExit):
         run(tmp_path / "a", option, "9" * 400)
     assert "is not a whole number from" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs the redirections of a POSIX shell")
+class TestStreams:
+    """`test_cli` has what holds for every command; here are those that speak in their own way."""
+
+    full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+
+    def command(self, redirections, *arguments):
+        line = shlex.join([sys.executable, "-m", "course_utils", *map(str, arguments)])
+        return subprocess.run(
+            f"{line} {redirections}", shell=True, env=ENVIRONMENT, cwd=ROOT, capture_output=True,
+            text=True, encoding="utf-8",
+        )  # fmt: skip
+
+    @pytest.mark.parametrize("stream", ["2>&-", pytest.param("2>/dev/full", marks=full)])
+    def test_a_training_goes_on_when_nobody_can_be_told(self, tmp_path, stream):
+        result = self.command(stream, "train", *TINY, "--out", tmp_path / "a")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert "test BLEU" in result.stdout
+        assert_same_folders(tmp_path / "a", tiny_folder())
+
+    @full
+    @pytest.mark.parametrize("name", ["translate", "heatmap"])
+    def test_output_that_cannot_be_written_is_said(self, tmp_path, name):
+        both = {"translate": [], "heatmap": ["--text", "Go.", "--target", "Va !",
+                                             "--out", tmp_path / "map.png"]}[name]  # fmt: skip
+        source = tiny_folder() / "test.en"
+        result = self.command(f"<{source} >/dev/full", name, "--model", tiny_folder(), *both)
+        assert result.returncode == 1
+        assert result.stderr == f"{name}: cannot write the output: No space left on device\n"
+
+    def test_a_translation_of_nothing_is_refused(self):
+        result = self.command("<&-", "translate", "--model", tiny_folder())
+        assert result.returncode == 1
+        assert result.stderr == (
+            "translate: there is nothing to translate: standard input is closed\n"
+        )

@@ -1,19 +1,24 @@
 """The model folder: what is written is read again, and what is damaged is refused, not loaded."""
 
+import hashlib
 import json
 import os
 import shutil
 import stat
+import sys
 
 import pytest
 import torch
 from engine_runs import tensors, tiny_folder
 from safetensors.torch import save_file
 
+from course_utils import __main__ as cli
 from course_utils.engine import files
 from course_utils.engine.command import Refused
 from course_utils.engine.folder import load_translator, read_best, read_config, write_config
+from course_utils.trained import trained_models
 from course_utils.transformer import TransformerConfig
+from course_utils.translation import count_parameters
 
 
 @pytest.fixture
@@ -129,8 +134,8 @@ def test_weights_that_are_no_numbers_are_refused(folder):
 
 def test_weights_of_another_type_are_refused(folder):
     saved = tensors(folder, "model.safetensors")
-    save_file({name: w.half() for name, w in saved.items()}, folder / "model.safetensors")
-    refused(folder, "is of type F16, wanted is F32")
+    save_file({name: w.bfloat16() for name, w in saved.items()}, folder / "model.safetensors")
+    refused(folder, r"is of type BF16, wanted is F32 \(float32\) or F16")
 
 
 def test_a_vocabulary_of_another_kind_is_refused(folder):
@@ -152,9 +157,55 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["config.json"]
 
 
-def test_writing_into_no_folder_is_refused(tmp_path):
-    with pytest.raises(Refused, match="cannot write"):
-        files.write_atomic(tmp_path / "no" / "a", b"")
+def test_writing_where_no_file_can_be_is_refused_with_what_to_do(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for path, mend in (
+        (tmp_path / "no" / "a", "make its folder first"),
+        (tmp_path / "file" / "a", "make its folder first"),
+        (tmp_path / "folder", "name a file, not a folder"),
+    ):
+        with pytest.raises(Refused, match=f"cannot write .*; {mend}"):
+            files.write_atomic(path, b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows syncs no folders")
+def test_a_file_in_its_place_is_written_though_its_folder_may_not_be_opened(tmp_path, monkeypatch):
+    opened = os.open
+
+    def forbidden(path, *args, **options):
+        if os.path.isdir(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(files.os, "open", forbidden)
+    files.write_atomic(tmp_path / "a", b"whole")
+    assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocabulary.json", "model.safetensors"])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(folder, monkeypatch, name):
+    opened = open
+
+    def forbidden(path, *args, **options):
+        if str(path).endswith(name):
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(files, "open", forbidden, raising=False)
+    refused(folder, f"you may not read .*{name}: ask its owner")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there are such names")
+def test_a_folder_whose_name_is_not_utf_8_is_refused_and_not_called_damaged(folder, capsys):
+    odd = folder.rename(folder.parent / "caf\udce9")
+    refused(odd, r"the name '.*caf\\udce9.*' is not UTF-8: take another name")
+    assert pack(odd, folder) == 1
+    odd.rename(folder)
+    assert pack(folder, odd) == 1
+    assert capsys.readouterr().err.count("is not UTF-8: take another name") == 2
+    assert not odd.exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
@@ -163,3 +214,62 @@ def test_a_written_file_has_the_usual_mode(tmp_path):
     files.write_atomic(tmp_path / "ours", b"")
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("usual", "ours")]
     assert modes[0] == modes[1]
+
+
+def pack(folder, out):
+    return cli.main(["pack", "--model", str(folder), "--out", str(out)])
+
+
+def test_a_packed_folder_is_the_model_in_half_precision(folder, tmp_path, capsys):
+    assert pack(folder, tmp_path / "packed") == 0
+    said = capsys.readouterr().out
+    digest = hashlib.sha256((tmp_path / "packed" / "model.safetensors").read_bytes()).hexdigest()
+    assert f"sha256:{digest}" in said
+    assert {path.name for path in (tmp_path / "packed").iterdir()} == {
+        "config.json", "model.safetensors", "vocabulary.json"
+    }  # fmt: skip
+    saved = tensors(folder, "model.safetensors")
+    packed = load_translator(tmp_path / "packed")
+    for name, weights in packed.model.named_parameters():
+        assert torch.equal(weights, saved[name].half().double())
+    assert read_best(tmp_path / "packed") == read_best(folder)
+    files_of = [(folder / "model.safetensors"), (tmp_path / "packed" / "model.safetensors")]
+    large, small = (path.stat().st_size for path in files_of)
+    assert small < 0.6 * large
+
+
+def test_what_half_precision_cannot_hold_is_not_packed(folder, tmp_path, capsys):
+    saved = tensors(folder, "model.safetensors")
+    saved["src_embedding.weight"][3, 3] = 70_000.0
+    files.write_tensors(folder / "model.safetensors", saved, {"bleu": "1", "step": "1"})
+    assert pack(folder, tmp_path / "packed") == 1
+    assert "too large for half precision" in capsys.readouterr().err
+    assert not (tmp_path / "packed").exists()
+
+
+def test_a_folder_in_use_is_not_packed_into(folder, capsys):
+    assert pack(folder, folder) == 1
+    assert "exists and is not empty" in capsys.readouterr().err
+    assert pack(folder, folder / "config.json") == 1
+
+
+@pytest.mark.parametrize("name", sorted(trained_models()))
+def test_a_shipped_model_is_what_its_readme_says(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    folder = trained_models()[name]
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    assert digest in readme
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 12e6
+    translator = load_translator(name)
+    assert f"{count_parameters(translator.model):,} weights" in readme
+    assert translator.translate(["I'm home.", "Where is the cat?"]) == [
+        "Je suis chez moi.", "Où est le chat ?"
+    ]  # fmt: skip
+
+
+def test_a_folder_goes_before_a_shipped_model_of_its_name(folder, monkeypatch, tmp_path):
+    name = next(iter(trained_models()))
+    folder.rename(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert len(load_translator(name).source) == 300

@@ -1,9 +1,12 @@
 """The command `train`: what it learns from, that it can be stopped anywhere, what it refuses."""
 
 import json
+import os
+import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,11 +14,14 @@ from engine_runs import ENVIRONMENT, ROOT, TINY, command, run, tensors, tiny_fol
 
 from course_utils.data.batches import Example, collate
 from course_utils.data.corpora import load_corpus
-from course_utils.engine import loop, processes, train
-from course_utils.engine.data import batches_of, positions, split_corpus
+from course_utils.engine import loop, processes, train, translate
+from course_utils.engine.command import Refused
+from course_utils.engine.data import batches_of, held_out, positions, split_corpus
 from course_utils.engine.files import read_header
+from course_utils.engine.folder import read_vocabulary
 from course_utils.engine.loop import mean_loss
 from course_utils.engine.settings import Settings
+from course_utils.engine.stopping import StopRequest
 from course_utils.training import masked_cross_entropy
 from course_utils.transformer import Transformer, TransformerConfig
 
@@ -94,18 +100,45 @@ def stop_after(monkeypatch, updates, number):
     monkeypatch.setattr(loop.Training, "_update", interrupted)
 
 
-@pytest.mark.parametrize(("updates", "number"), [(4, signal.SIGINT), (9, signal.SIGTERM)])
+HANG_UP = pytest.param(
+    6, getattr(signal, "SIGHUP", None),
+    marks=pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no terminal says so here"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("updates", "number"), [(4, signal.SIGINT), (9, signal.SIGTERM), HANG_UP])
 def test_a_stopped_and_resumed_run_equals_an_unbroken_one(
     monkeypatch, tmp_path, capsys, updates, number
 ):
     with monkeypatch.context() as patch:
         stop_after(patch, updates, number)
-        assert run(tmp_path / "a") == 128 + number
-    assert f"stopped after update {updates}; to go on: " in capsys.readouterr().err
-    assert json.loads(read_header(tmp_path / "a" / "last.safetensors")["step"]) == updates
-    assert command("--out", str(tmp_path / "a"), "--resume") == 0  # settings need no repeating
+        assert run(tmp_path / "a b") == 128 + number
+    err = capsys.readouterr().err
+    assert f"stopped after update {updates}; to go on: " in err
+    hint = err.split("to go on: ")[1]
+    assert os.name == "nt" or shlex.split(hint)[4:] == ["--out", str(tmp_path / "a b"), "--resume"]
+    assert json.loads(read_header(tmp_path / "a b" / "last.safetensors")["step"]) == updates
+    assert command("--out", str(tmp_path / "a b"), "--resume") == 0  # settings need no repeating
     assert f"going on at update {updates}" in capsys.readouterr().err
-    assert_same_folders(tmp_path / "a", tiny_folder())
+    assert_same_folders(tmp_path / "a b", tiny_folder())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no terminal says so here")
+def test_a_terminal_that_is_lost_twice_or_ignored_kills_nothing():
+    before = signal.getsignal(signal.SIGHUP)
+    with StopRequest() as stop:
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+        assert stop.number == signal.SIGHUP
+    assert signal.getsignal(signal.SIGHUP) == before
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopRequest() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert stop.number == 0
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_finished_run_can_be_resumed_and_stays_as_it_is(tmp_path, capsys):
@@ -152,6 +185,38 @@ def test_the_share_of_a_process_weighs_its_tokens(monkeypatch):
     assert sum(processes.share(x, 20) for x in sums) / 4 == pytest.approx(10 / 20)
 
 
+def test_a_rank_counts_only_among_several(monkeypatch):
+    for number in ("x", "1", "-1"):
+        monkeypatch.setenv("RANK", number)
+        assert (processes.rank(), processes.world_size()) == (0, 1)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert processes.rank() == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"WORLD_SIZE": "x"}, "WORLD_SIZE in the environment: 'x' is not a whole number from 1"),
+        ({"WORLD_SIZE": "0"}, "WORLD_SIZE in the environment: '0' is not a whole number from 1"),
+        ({"WORLD_SIZE": "2", "RANK": "x"}, "RANK in the environment: 'x' is not a whole number"),
+        ({"WORLD_SIZE": "2", "RANK": "2"}, "'2' is not a whole number from 0 to 1"),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, "WORLD_SIZE is 2, but the processes cannot meet"),
+        ({"WORLD_SIZE": "2"}, "WORLD_SIZE is 2, but the processes cannot meet"),
+    ],
+    ids=str,
+)
+def test_what_torchrun_would_not_say_is_refused(monkeypatch, tmp_path, capsys, said, message):
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    err = refusal(capsys, *TINY, "--out", str(tmp_path / "a"))
+    assert message in err
+    assert "start with torchrun" in err
+    assert not (tmp_path / "a").exists()
+
+
 def test_no_source_stands_on_two_sides():
     split = split_corpus(Settings("everyday", held_out=40))
     keys = [
@@ -163,6 +228,39 @@ def test_no_source_stands_on_two_sides():
         pair.source.lower().rstrip(" .!?") for pair in load_corpus("everyday").pairs
     }
     assert len({pair.source for pair in split.test}) == len(split.test) >= 40
+
+
+def test_sources_that_read_the_same_are_counted_once(tmp_path):
+    corpus = tmp_path / "own.tsv"
+    texts = [f"{text}{end}" for text in ("Go", "Stop", "Run") for end in ("", ".", "!", " ?")]
+    corpus.write_text("".join(f"{text}\tVa\n" for text in texts), encoding="utf-8")
+    with pytest.raises(Refused, match="has 3 different source sentences, too few to hold out"):
+        split_corpus(Settings(str(corpus), held_out=2))
+
+
+def test_held_out_pairs_that_are_too_long_are_left_out_and_counted(tmp_path, capsys):
+    corpus = tmp_path / "own.tsv"
+    lines = [f"{i}{' word' * 40 if i % 3 == 0 else ''}\tmot {i}\n" for i in range(60)]
+    corpus.write_text("".join(lines), encoding="utf-8")
+    settings = ["--corpus", str(corpus), "--held-out", "12", "--max-len", "20", "--epochs", "1"]
+    assert run(tmp_path / "a", *settings) == 0
+    split = split_corpus(Settings(str(corpus), size=60, held_out=12))
+    wanted = [
+        [pair for pair in pairs if "word" not in pair.source]
+        for pairs in (split.validation, split.test)
+    ]
+    (kept, tested), err = map(len, wanted), capsys.readouterr().err
+    assert 0 < kept < 12
+    assert 0 < tested < 12
+    assert f"{kept} to validate ({12 - kept} longer than --max-len left out), " in err
+    assert f"{tested} to test ({12 - tested} longer than --max-len left out);" in err
+    sources = (tmp_path / "a" / "test.en").read_text(encoding="utf-8").splitlines()
+    assert sources == [pair.source for pair in wanted[1]]
+    with pytest.raises(Refused, match="every held-out pair has more than 2 pieces: raise --max"):
+        held_out(split, read_vocabulary(tmp_path / "a"), 2)
+    corpus.write_text("".join(f"{i}\tmot{' mot' * 40}\n" for i in range(60)), encoding="utf-8")
+    err = refusal(capsys, *TINY, *settings, "--out", str(tmp_path / "b"))
+    assert "every training pair has more than 20 pieces: raise --max-len" in err
 
 
 def examples_of_many_lengths():
@@ -268,6 +366,33 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, capsys):
 )
 def test_what_cannot_be_trained_is_refused(tmp_path, capsys, options, message):
     assert message in refusal(capsys, *TINY, *options, "--out", str(tmp_path / "a"))
+    assert list((tmp_path / "a").iterdir()) == []  # so that the same folder may be named again
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_refused_at_once(tmp_path, capsys):
+    folder = tmp_path / "caf\udce9"
+    err = refusal(capsys, *TINY, "--out", str(folder))
+    assert r"caf\udce9' is not UTF-8: take another name" in err
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "main", "options"),
+    [("iterdir", train.main, [*TINY, "--out"]), ("exists", translate.main, ["--model"])],
+)
+def test_a_folder_that_may_not_be_used_is_named(monkeypatch, tmp_path, capsys, call, main, options):
+    used = getattr(Path, call)
+
+    def forbidden(path, *args, **options):
+        if path.parts[-2:] == ("mine", "a"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return used(path, *args, **options)
+
+    (tmp_path / "mine" / "a").mkdir(parents=True)
+    monkeypatch.setattr(Path, call, forbidden)
+    folder = str(tmp_path / "mine" / "a")
+    assert main([*options, folder]) == 1
+    assert f"cannot use {folder}: Permission denied" in capsys.readouterr().err
 
 
 def test_a_corpus_must_be_named(tmp_path, capsys):

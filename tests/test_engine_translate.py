@@ -1,6 +1,8 @@
 """The commands that use a trained model: translate, evaluate, heatmap."""
 
+import io
 import sys
+import types
 
 import pytest
 import sacrebleu
@@ -59,6 +61,24 @@ def test_a_translation_never_holds_a_line_break(monkeypatch):
     assert translate_lines(translator, ["Go."]) == ["a a"]
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_lines_of_like_length_share_a_batch_whatever_their_limits(monkeypatch, beam):
+    translator = load_translator(talking_folder())
+    shared = []
+
+    def decode(sources, *args):
+        shared.append([len(ids) for ids in sources])
+        return [[] for _ in sources]
+
+    monkeypatch.setattr(translator, "decode", decode)
+    lines = ["a" * (1 + 7 * i % 29) for i in range(29)]  # most of them may be answered by 32 ids
+    translate_lines(translator, lines, beam=beam, batch_size=4)
+    lengths = [length for batch in shared for length in batch]
+    assert len(lengths) == 29
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > 10
+
+
 @pytest.mark.parametrize("beam", ["1", "3"])
 def test_the_batch_size_changes_nothing(monkeypatch, beam):
     data = "\n".join(SENTENCES[:: 1 if beam == "1" else 4]).encode("utf-8")
@@ -95,6 +115,20 @@ def test_what_had_to_be_changed_is_said(monkeypatch, capsys):
     err = capsys.readouterr().err
     assert "translate: line 2 is not UTF-8 (invalid start byte): the bytes at fault" in err
     assert "translate: line 3 is longer than anything the model was trained on" in err
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), IsADirectoryError(21, "is")])
+def test_input_that_cannot_be_read_is_refused(monkeypatch, capsys, error):
+    class Broken(io.BytesIO):
+        def __next__(self):
+            raise error
+
+    stdin = types.SimpleNamespace(buffer=Broken(), isatty=lambda: False)
+    for stream, message in ((stdin, f"cannot read standard input: {error.strerror}"),
+                            (None, "standard input is closed")):  # fmt: skip
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert translate.main(["--model", str(talking_folder())]) == 1
+        assert message in capsys.readouterr().err
 
 
 def test_at_a_terminal_each_line_is_answered_at_once(monkeypatch):
@@ -204,6 +238,14 @@ def test_heatmap_writes_a_picture_and_reads_it_out(tmp_path, capsys):
     assert " looks " in out or " spreads " in out or " splits " in out
 
 
+def test_heatmap_reads_a_command_line_that_is_not_utf_8(tmp_path, capsys):
+    odd = draw(capsys, tmp_path / "odd.png", "--text", "caf\udce9", "--target", "\ud800 !")
+    wanted = draw(capsys, tmp_path / "map.png", "--text", "caf\ufffd", "--target", "\ufffd !")
+    assert odd[0] == 0
+    assert odd == wanted
+    assert (tmp_path / "odd.png").read_bytes() == (tmp_path / "map.png").read_bytes()
+
+
 def test_heatmap_shows_the_models_own_translation(tmp_path, capsys, monkeypatch):
     seen = {}
     original = heatmap.show_heatmaps
@@ -245,7 +287,7 @@ def test_the_choice_of_layer_and_head_is_said():
         (["--text", "a b c " * 20], "this model takes 1..31"),
         (["--text", "Go.", "--target", "x" * 90], "the target has"),
         (["--text", "Go.", "--out", "map.jpg"], "--out must end in .png, got 'map.jpg'"),
-        (["--text", "Go.", "--target", "Va", "--out", "no/where/map.png"], "cannot write"),
+        (["--text", "Go.", "--target", "Va", "--out", "no/where/map.png"], "make its folder first"),
     ],
 )
 def test_heatmap_refuses_what_it_cannot_draw(tmp_path, capsys, options, message):

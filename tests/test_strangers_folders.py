@@ -3,6 +3,7 @@
 `test_engine_folder` has what is merely damaged; here somebody means harm.
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ import struct
 
 import pytest
 import torch
-from engine_runs import tensors, tiny_folder
+from engine_runs import run, tensors, tiny_folder, translate_bytes
 from safetensors.torch import save_file
 
 from course_utils.data.subwords import Subwords
@@ -19,6 +20,10 @@ from course_utils.engine.checkpoint import LAST
 from course_utils.engine.command import Refused
 from course_utils.engine.files import read_header
 from course_utils.engine.folder import CONFIG, VOCABULARY, WEIGHTS, load_translator
+from course_utils.engine.sentences import translate_lines
+from course_utils.translation import Translator
+
+needs_posix = pytest.mark.skipif(os.name == "nt", reason="Windows takes no such names")
 
 
 @pytest.fixture
@@ -174,11 +179,13 @@ def test_a_huge_config_is_refused_unread(model, monkeypatch):
     refused(model, "is larger than 100,000 bytes, which no such file needs")
 
 
-def test_a_huge_vocabulary_is_refused_unread(model, monkeypatch):
+def test_a_huge_vocabulary_is_refused_unread(model, monkeypatch, capsys):
     with open(model / VOCABULARY, "ab") as file:
-        file.truncate(200_000_000)
+        file.truncate(1_090_001)
     monkeypatch.setattr(Subwords, "from_json", None)
-    refused(model, "is larger than 64,000,000 bytes, which no such file needs")
+    refused(model, "is larger than 1,090,000 bytes, which no such file needs")  # of 300 pieces
+    assert train.main(["--out", str(model), "--resume"]) == 1
+    assert "is larger than 1,090,000 bytes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "\x1b[2J\n", "x" * 50_000, "__class__"])
@@ -336,6 +343,71 @@ def test_a_checkpoint_of_a_giant_is_refused_before_it_is_built(model, capsys, mo
     with_lines(model, settings=settings | {"d_model": 2**14})
     monkeypatch.setattr(train, "Training", None)
     resume_refused(capsys, model, "has shape (300, 16), wanted is (300, 16384)")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\0.tsv", "\ud800.tsv", "x" * 300])
+def test_a_corpus_that_no_file_can_be_is_refused(model, capsys, name):
+    settings = json.loads(read_header(model / LAST)["settings"])
+    with_lines(model, settings=settings | {"corpus": name})
+    resume_refused(capsys, model, "cannot read the corpus")
+
+
+ESCAPES = "\x1b]0;mine\x07\x1b[2J\x9b31m\u202e"
+
+
+@pytest.mark.parametrize("where", ["a setting", "the corpus", "a type", "a tensor"])
+def test_nothing_in_a_checkpoint_acts_on_the_terminal(model, capsys, where):
+    settings = json.loads(read_header(model / LAST)["settings"])
+    header, data = split_file(model / LAST)
+    if where == "a setting":
+        with_lines(model, settings=settings | {ESCAPES: 1})
+    elif where == "the corpus":
+        with_lines(model, settings=settings | {"corpus": f"/{ESCAPES}.tsv"})
+    else:
+        change = {"dtype": ESCAPES} if where == "a type" else {ESCAPES: 1}
+        with_entry(**change)(header)
+        header[ESCAPES] = header.pop(names(header)[0])
+        write_file(model / LAST, header, data)
+    assert train.main(["--out", str(model), "--resume"]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.removesuffix("\n").isprintable()
+    assert "mine" in err
+
+
+@needs_posix
+def test_no_name_of_a_file_acts_on_the_terminal(tmp_path, capsys):
+    corpus = tmp_path / f"own{ESCAPES}.tsv"
+    corpus.write_text("".join(f"line {i}\tligne {i}\n" for i in range(40)), encoding="utf-8")
+    assert run(tmp_path / f"a{ESCAPES}", "--corpus", str(corpus), "--epochs", "1") == 0
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / ESCAPES).write_text("", encoding="utf-8")
+    assert run(tmp_path / "b") == 1
+    assert run(tmp_path / "b", "--resume") == 1
+    both = ["--src", str(corpus), "--ref", str(tmp_path / ESCAPES)]
+    assert evaluate.main(["--model", str(tmp_path / "b"), *both]) == 1
+    out, err = capsys.readouterr()
+    assert not set("\x1b\x07\x9b\u202e") & set(out + err)
+    assert out.count("mine") == 1
+    assert err.count("mine") >= 4
+
+
+def test_nothing_that_a_model_says_acts_on_the_terminal(model, monkeypatch, tmp_path, capsys):
+    translator = load_translator(model)
+    vocabulary = translator.target
+    controls = map(chr, [*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), 0x2066, 0x2069])
+    said = [vocabulary._tokenizer.encode(f"a{c}b").ids for c in controls]
+    again = itertools.cycle(said)
+    monkeypatch.setattr(
+        Translator, "decode", lambda self, sources, *args: [next(again) for _ in sources]
+    )
+    assert set(translate_lines(translator, ["Go."] * len(said))) == {"ab", "a b"}
+    out = translate_bytes(monkeypatch, b"Go.\nStop.\n", folder=model)
+    assert out.count(b"\n") == 2
+    assert len(out.decode("utf-8").splitlines()) == 2
+    picture = ["--text", "Go \x1b[2J.", "--target", "Va \x1b\x9b\u202e", "--out"]
+    assert heatmap.main(["--model", str(model), *picture, str(tmp_path / "map.png")]) == 0
+    assert capsys.readouterr().out.removesuffix("\n").isprintable()
 
 
 # ---------------------------------------------------------------- links, pipes, devices

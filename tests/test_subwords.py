@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from course_utils.data.corpora import load_corpus
-from course_utils.data.subwords import SMALLEST, Subwords
+from course_utils.data.subwords import LONGEST, SMALLEST, Subwords
 from course_utils.data.text import normalise
 from course_utils.data.vocab import RESERVED, Vocab
 
@@ -81,3 +81,32 @@ def test_a_vocabulary_without_the_reserved_tokens_is_refused(subwords):
 def test_a_size_without_room_for_the_bytes_is_refused():
     with pytest.raises(ValueError, match=f"at least {SMALLEST}, got 100"):
         Subwords.learn(["a"], 100)
+
+
+def test_a_lone_surrogate_is_read_as_a_replaced_character(subwords):
+    for text in ("caf\udce9", "\ud800", "a\udfffb"):
+        replaced = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+        assert subwords.encode(text) == subwords.encode(replaced)
+        assert subwords.decode(subwords.encode(text)) == replaced
+    assert len(Subwords.learn(["caf\udce9"], SMALLEST)) == SMALLEST
+
+
+def test_pieces_show_control_characters_as_escapes(subwords):
+    line = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x202E, 0x2066]))
+    ids = [i for c in line for i in subwords.encode_all([f"a{c}b"])[0]]
+    assert all(piece.isprintable() for piece in subwords.pieces(ids))
+    assert subwords.pieces(subwords.encode("\x1b"))[-1] == r"\x1b"
+
+
+def test_a_learnt_piece_has_a_longest_length():
+    learnt = Subwords.learn(["x" * 5_000] * 3, 400)
+    pieces = json.loads(learnt.to_json())["model"]["vocab"]
+    assert LONGEST / 2 < max(map(len, pieces)) <= LONGEST
+
+
+@pytest.mark.parametrize("gone", ["type", "vocab", "merges"])
+def test_a_vocabulary_without_a_key_names_it(subwords, gone):
+    other = json.loads(subwords.to_json())
+    del other["model"][gone]
+    with pytest.raises(ValueError, match=f"this is no subword vocabulary: it has no '{gone}'"):
+        Subwords.from_json(json.dumps(other))

@@ -5,11 +5,11 @@ nothing is downloaded.
 """
 
 import hashlib
+import io
 import os
 import random
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,17 +122,27 @@ def load_corpus(name_or_path: str | os.PathLike, size: int | None = None) -> Cor
         return _truncate(_parse(name, corpus_bytes(name)), size)
     if name in REMOTE:
         raise CorpusError(f"{name!r} holds running text, not pairs: read corpus_file({name!r})")
+    return _truncate(_parse(name, _own_bytes(name)), size)
+
+
+def _own_bytes(name: str) -> bytes:
+    """What a file of one's own holds."""
     path = Path(name)
-    if not path.suffix and not path.exists():
-        known = ", ".join((*SHIPPED, "fra-eng"))
-        raise CorpusError(f"unknown corpus {name!r}: use one of {known}, or a .tsv file's path")
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise OSError("it is a pipe or a device, not a file that can be read again")
-        data = path.read_bytes()
-    except OSError as error:
-        raise CorpusError(f"cannot read the corpus {name!r}: {error.strerror or error}") from None
-    return _truncate(_parse(name, data), size)
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # the latter: a name that no file can have
+        if not path.suffix and isinstance(error, FileNotFoundError):
+            known = ", ".join((*SHIPPED, "fra-eng"))
+            raise CorpusError(
+                f"unknown corpus {name!r}: use one of {known}, or a .tsv file's path"
+            ) from None
+        raise _unreadable(f"the corpus {name!r}", error) from None
+
+
+def _unreadable(what: str, error: Exception) -> CorpusError:
+    return CorpusError(f"cannot read {what}: {getattr(error, 'strerror', None) or error}")
 
 
 def corpus_file(name: str) -> Path:
@@ -146,8 +156,11 @@ def corpus_file(name: str) -> Path:
     remote = REMOTE[name]
     if folder := os.environ.get("COURSE_DATA_DIR"):
         path = Path(folder) / remote.file
-        if path.is_file():
-            return path
+        try:
+            if path.is_file():
+                return path
+        except OSError as error:
+            raise _unreadable(str(path), error) from None
         raise CorpusError(
             f"COURSE_DATA_DIR is {folder!r}, but there is no {remote.file} in it: "
             "put a copy there, or unset the variable to download it"
@@ -176,30 +189,34 @@ def corpus_bytes(name: str) -> bytes:
     """What a real corpus holds, out of its archive where it comes in one.
 
     Raises:
-        CorpusError: as `corpus_file`, or the archive is damaged.
+        CorpusError: as `corpus_file`, or the file cannot be read, or the archive is damaged.
     """
     path = corpus_file(name)
     member = REMOTE[name].member
-    return _read_member(path, member) if member else path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(str(path), error) from None
+    return _member_of(path, data, member) if member else data
 
 
-def _read_member(path: Path, member: str) -> bytes:
+def _member_of(path: Path, data: bytes, member: str) -> bytes:
     """One file of a zip archive, in whatever folder it stands; nothing is written to disk."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             found = [
                 name
                 for name in archive.namelist()
                 if name.split("/")[-1] == member and not name.startswith("__MACOSX")
             ]
-            if not found:
-                raise CorpusError(f"{path} holds no {member}: delete the file and load it again")
-            return archive.read(found[0])
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):  # the last: encrypted
+            if found:
+                return archive.read(found[0])
+    except Exception:  # each way to compress has errors of its own, and so has an encrypted file
         raise CorpusError(
             f"{path} is not a sound zip archive (cut off, damaged, encrypted, or a web page "
             "instead of the file): delete it and load it again"
         ) from None
+    raise CorpusError(f"{path} holds no {member}: delete the file and load it again")
 
 
 def _parse(name: str, data: bytes) -> Corpus:
@@ -264,12 +281,17 @@ def _truncate(corpus: Corpus, size: int | None) -> Corpus:
     return corpus
 
 
+def reads_as(source: str) -> str:
+    """What a source is when it is held out: case and final punctuation make no other sentence."""
+    return source.lower().rstrip(" .!?")
+
+
 def split_by_source(
     pairs: Sequence[Pair], held_out: int, seed: int = 0
 ) -> tuple[list[Pair], list[Pair]]:
     """Hold out so many sources, with all their translations: no source stands on both sides.
 
-    Sources that read the same (case and final punctuation apart) count as one.
+    Sources that read the same (`reads_as`) count as one.
 
     Returns:
         training pairs and held-out pairs, each in the order given.
@@ -277,7 +299,7 @@ def split_by_source(
     Raises:
         ValueError: there are not more than `held_out` sources.
     """
-    keys = [pair.source.lower().rstrip(" .!?") for pair in pairs]
+    keys = [reads_as(pair.source) for pair in pairs]
     # ranked by hash, so that the choice does not depend on the order or number of the pairs
     ranked = sorted(set(keys), key=lambda key: hashlib.sha1(f"{seed}:{key}".encode()).digest())
     if not 0 < held_out < len(ranked):

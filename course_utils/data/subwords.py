@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from course_utils.data.text import normalise
+from course_utils.data.text import normalise, printable
 from course_utils.data.vocab import RESERVED
 
 BYTES = frozenset(pre_tokenizers.ByteLevel.alphabet())  # the characters that stand for bytes
 SMALLEST = len(RESERVED) + len(BYTES)
+LONGEST = 64  # bytes of a piece that is learnt, so that the size of a vocabulary has a bound
 _CHANGE_TEXT = ("normalizer", "post_processor", "truncation", "padding")
 
 
@@ -56,6 +57,7 @@ class Subwords:
             vocab_size=size,
             special_tokens=list(RESERVED),
             initial_alphabet=sorted(BYTES),
+            max_token_length=LONGEST,
             show_progress=False,
         )
         tokenizer.train_from_iterator(map(normalise, texts), trainer)
@@ -79,11 +81,14 @@ class Subwords:
         return self._tokenizer.decode(list(ids), skip_special_tokens=True).strip()
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Each id as it reads on its own, for the axes of a heatmap; `·` begins a word."""
+        """Each id as it reads on its own, for the axes of a heatmap; `·` begins a word.
+
+        A control character is shown as its escape.
+        """
         return [
             self._tokenizer.id_to_token(i)
             if i < len(RESERVED)
-            else self._tokenizer.decode([i]).replace(" ", "·")
+            else printable(self._tokenizer.decode([i]).replace(" ", "·"))
             for i in ids
         ]
 
@@ -109,6 +114,8 @@ class Subwords:
             tokenizer = _over_bytes(models.BPE(pieces, merges))
         except Exception as error:  # the library has no exceptions of its own
             reason = str(error) or type(error).__name__
+            if isinstance(error, KeyError):
+                reason = f"it has no {reason}"
             raise ValueError(f"this is no subword vocabulary: {reason[:200]}") from None
         tokenizer.add_special_tokens(list(RESERVED))
         return cls(tokenizer)

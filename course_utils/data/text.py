@@ -6,7 +6,12 @@ import unicodedata
 LANGUAGES = ("en", "fr")
 
 # U+2019 and its look-alikes are typed for '; French sets (narrow) no-break spaces before ? ! : ;
-_APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u2032": "'"})
+_APOSTROPHES = dict.fromkeys(map(ord, "\u2019\u2018\u02bc\u2032"), "'")
+# halves of characters, as a command line holds them that is not UTF-8; no file can
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+_SPELLINGS = {**_APOSTROPHES, **_SURROGATES}
+# what moves a terminal's cursor or turns its text around, white space apart
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 _WHITE_SPACE = re.compile(r"\s+")
 _PUNCTUATION = re.compile(r"([!?;\u2026()\"\u00ab\u00bb]|[.,:](?!\d))")  # 3.5 and 12:30 stay whole
 # A French elision ends at its apostrophe: j'ai -> j' ai. These words only look elided.
@@ -17,11 +22,31 @@ _NO_SPACE_BEFORE = {"en": ".,!?;:)\u2026", "fr": ".,)\u2026"}
 def normalise(text: str) -> str:
     """One spelling for what reads the same: NFC, ASCII apostrophes, single plain spaces.
 
+    A lone surrogate becomes U+FFFD.
+
     >>> normalise("Tu viens\\u202f?  C\\u2019est bon.")
     "Tu viens ? C'est bon."
     """
-    text = unicodedata.normalize("NFC", text).translate(_APOSTROPHES)
+    text = unicodedata.normalize("NFC", text).translate(_SPELLINGS)
     return _WHITE_SPACE.sub(" ", text).strip()
+
+
+def one_line(text: str) -> str:
+    """`normalise` for text from a stranger: without control characters and overrides of direction.
+
+    >>> one_line("Va\\x1b[2J\\n!")
+    'Va[2J !'
+    """
+    return normalise(_CONTROLS.sub("", text))
+
+
+def printable(text: str) -> str:
+    """The text with an escape for each character that a terminal would obey or not show.
+
+    >>> printable("caf\u00e9\\x1b[2J")
+    'caf\u00e9\\\\x1b[2J'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _check_language(lang: str) -> None:

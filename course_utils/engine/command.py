@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from course_utils.data.corpora import CorpusError
+from course_utils.data.text import printable
 
 # what PyTorch says on Linux, macOS, Windows, and of CUDA, cuBLAS, cuDNN and MPS
 _NO_MEMORY = re.compile(
@@ -18,6 +19,11 @@ _NO_MEMORY = re.compile(
 
 class Refused(ValueError):
     """A command cannot do what it was asked; the message says why and how to mend it."""
+
+
+def say(line: str) -> None:
+    """A line on stderr; what a stranger's file has put into it does not act on the terminal."""
+    print(printable(line), file=sys.stderr)
 
 
 def parser(name: str, description: str, **options) -> argparse.ArgumentParser:
@@ -42,10 +48,13 @@ def refusing(name: str, lower: str) -> Callable:
             except (Refused, CorpusError) as error:
                 message = str(error)
             except (RuntimeError, MemoryError, OSError) as error:
-                if not _lacks_memory(error):
+                if _lacks_memory(error):
+                    message = f"there is not enough memory: {lower}"
+                elif getattr(error, "filename", None) is not None:
+                    message = f"cannot use {error.filename}: {error.strerror}"
+                else:
                     raise
-                message = f"there is not enough memory: {lower}"
-            print(f"{name}: {message}", file=sys.stderr)
+            say(f"{name}: {message}")
             return 1
 
         return run
@@ -76,9 +85,17 @@ def number(kind: type, low: float, high: float = float("inf"), open_ends: bool =
     return parse
 
 
+def add_model_option(own: argparse.ArgumentParser) -> None:
+    """--model, a folder or the name of a model that ships with the course."""
+    own.add_argument(
+        "--model", required=True, metavar="DIR",
+        help="the folder `train` has written, or fra-eng, a model that ships with the course",
+    )  # fmt: skip
+
+
 def add_decoding_options(own: argparse.ArgumentParser) -> None:
     """--model, --beam and --batch-size, which `translate` and `evaluate` share."""
-    own.add_argument("--model", required=True, metavar="DIR", help="the folder `train` has written")
+    add_model_option(own)
     own.add_argument(
         "--beam", type=number(int, 1, 64), default=1, metavar="K",
         help="keep the K best beginnings; 1, the default, takes the best token at each step",

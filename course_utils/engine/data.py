@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_utils.data.batches import Example
-from course_utils.data.corpora import load_corpus, split_by_source
+from course_utils.data.corpora import load_corpus, reads_as, split_by_source
 from course_utils.data.pairs import Pair
 from course_utils.data.subwords import Subwords
 from course_utils.engine.command import Refused
@@ -37,7 +37,7 @@ def split_corpus(settings: Settings) -> Split:
         Refused: it is too small to hold out anything.
     """
     corpus = load_corpus(settings.corpus, settings.size)
-    sources = len({pair.source for pair in corpus.pairs})
+    sources = len({reads_as(pair.source) for pair in corpus.pairs})
     count = min(250, max(1, sources // 20)) if settings.held_out is None else settings.held_out
     try:
         rest, test = split_by_source(corpus.pairs, count, settings.seed)
@@ -70,17 +70,36 @@ def encode(pairs: Sequence[Pair], vocabulary: Subwords, max_len: int) -> list[Ex
     Raises:
         Refused: none is left.
     """
+    return [example for _, example in _fitting(pairs, vocabulary, max_len, "training")]
+
+
+def held_out(split: Split, vocabulary: Subwords, max_len: int) -> tuple[list[Pair], list[Pair]]:
+    """The pairs to validate and to test, of which those are left out that `encode` leaves out.
+
+    Raises:
+        Refused: none is left.
+    """
+    validation, test = (
+        [pair for pair, _ in _fitting(pairs, vocabulary, max_len, "held-out")]
+        for pairs in (split.validation, split.test)
+    )
+    return validation, test
+
+
+def _fitting(
+    pairs: Sequence[Pair], vocabulary: Subwords, max_len: int, kind: str
+) -> list[tuple[Pair, Example]]:
     sources = vocabulary.encode_all([pair.source for pair in pairs])
     targets = vocabulary.encode_all([pair.target for pair in pairs])
     bos, eos = vocabulary.bos, vocabulary.eos
-    examples = [
-        Example([*source, eos], [bos, *target, eos])
-        for source, target in zip(sources, targets, strict=True)
+    fitting = [
+        (pair, Example([*source, eos], [bos, *target, eos]))
+        for pair, source, target in zip(pairs, sources, targets, strict=True)
         if max(len(source), len(target)) < max_len
     ]
-    if not examples:
-        raise Refused(f"every training pair has more than {max_len} pieces: raise --max-len")
-    return examples
+    if not fitting:
+        raise Refused(f"every {kind} pair has more than {max_len} pieces: raise --max-len")
+    return fitting
 
 
 def positions(examples: Sequence[Example]) -> int:

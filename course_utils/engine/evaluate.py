@@ -1,8 +1,6 @@
 """python -m course_utils evaluate --model DIR --src FILE --ref FILE"""
 
-import sys
-
-from course_utils.engine.command import Refused, add_decoding_options, parser, refusing
+from course_utils.engine.command import Refused, add_decoding_options, parser, refusing, say
 from course_utils.engine.folder import load_translator
 from course_utils.engine.processes import best_device
 from course_utils.engine.scores import bleu, chrf
@@ -10,12 +8,9 @@ from course_utils.engine.sentences import read_lines, translate_lines
 
 
 def _lines_of(path: str) -> list[str]:
-    def say(message: str) -> None:
-        print(f"evaluate: {path}: {message}", file=sys.stderr)
-
     try:
         with open(path, "rb") as file:
-            return list(read_lines(file, say))
+            return list(read_lines(file, lambda message: say(f"evaluate: {path}: {message}")))
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}") from None
 

@@ -1,5 +1,6 @@
 """Files that are either whole or not there: atomic writes, and tensors without pickle."""
 
+import contextlib
 import errno
 import os
 import tempfile
@@ -15,7 +16,15 @@ from course_utils.engine.command import Refused
 
 UNFINISHED = ".unfinished-"  # how the names of files begin that are being written
 LARGEST_HEADER = 16_000_000  # bytes; the names and shapes of 512 layers take half of it
-_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_ROOM, _FOLDER = "make room there", "make its folder first"
+_MENDS = {
+    errno.ENOSPC: _ROOM,
+    errno.EFBIG: _ROOM,
+    getattr(errno, "EDQUOT", errno.ENOSPC): _ROOM,
+    errno.ENOENT: _FOLDER,
+    errno.ENOTDIR: _FOLDER,
+    errno.EISDIR: "name a file, not a folder",
+}
 
 
 class CannotWrite(Refused):
@@ -26,7 +35,8 @@ def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that a reader, or a crash at any moment, meets the old one or the new one.
 
     Raises:
-        CannotWrite: the disk is full, or the folder may not be written to; the old file stays.
+        CannotWrite: the disk is full, or the folder is missing or may not be written to; the old
+            file stays.
     """
     temporary = None
     try:
@@ -38,7 +48,7 @@ def write_atomic(path: Path, data: bytes) -> None:
         os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files that only their owner reads
         os.replace(temporary, path)
     except OSError as error:
-        mend = "make room there" if error.errno in _FULL else "make sure that you may write there"
+        mend = _MENDS.get(error.errno, "make sure that you may write there")
         raise CannotWrite(f"cannot write {path}: {error.strerror or error}; {mend}") from None
     finally:
         if temporary is not None:
@@ -53,8 +63,10 @@ def _umask() -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring a new name to the disk; Windows cannot, and does so by itself."""
-    if os.name != "nt":
+    """Bring a new name to the disk, where one may; Windows cannot, and does so by itself."""
+    if os.name == "nt":
+        return
+    with contextlib.suppress(OSError):  # the file is in its place
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -69,18 +81,33 @@ def remove_unfinished(folder: Path) -> None:
             path.unlink()
 
 
+def check_name(path: Path) -> None:
+    """Refuse a name that is not UTF-8, for the library of the weights opens no such file."""
+    try:
+        os.fspath(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise Refused(f"the name {str(path)!r} is not UTF-8: take another name") from None
+
+
+def _forbidden(path: Path) -> Refused:
+    return Refused(f"you may not read {path}: ask its owner, or change its mode")
+
+
 def read_text(path: Path, most: int) -> str:
     """The text of a small UTF-8 file, of which no more than `most` bytes are ever read.
 
     Raises:
         FileNotFoundError: there is none.
-        Refused: it is no file (a folder, a pipe, a device), or larger.
+        Refused: it is no file (a folder, a pipe, a device), or larger, or may not be read.
         UnicodeDecodeError: it is no UTF-8.
     """
-    if path.exists() and not path.is_file():
-        raise Refused(f"{path} is no file: copy it again, or train again")
-    with open(path, "rb") as file:
-        data = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
+    try:
+        if path.exists() and not path.is_file():
+            raise Refused(f"{path} is no file: copy it again, or train again")
+        with open(path, "rb") as file:
+            data = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
+    except PermissionError:
+        raise _forbidden(path) from None
     if data is None or len(data) > most:
         raise Refused(
             f"{path} is larger than {most:,} bytes, which no such file needs: `train` has not "
@@ -101,22 +128,23 @@ def read_header(path: Path) -> dict[str, str]:
 
 
 def read_tensors(path: Path, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, if they have the names, shapes and types of `wanted`.
+    """The tensors of a safetensors file, if they have the names and shapes of `wanted`.
 
-    Nothing larger than wanted is read. The format holds numbers only, so a file from a stranger
-    cannot run code.
+    Half precision is widened to single precision. Nothing larger than wanted is read. The format
+    holds numbers only, so a file from a stranger cannot run code.
 
     Args:
         wanted: float32 tensors; they may be without memory.
 
     Raises:
-        Refused: the file is missing, cut off or damaged, or holds something else.
+        Refused: the file is missing, cut off or damaged, may not be read, or holds something
+            else.
     """
 
     def read(file) -> dict[str, Tensor]:
         _check(path, file, wanted)
         # copies: what the library maps would keep the file in use, though it is replaced later
-        return {name: file.get_tensor(name).clone() for name in wanted}
+        return {name: file.get_tensor(name).to(torch.float32, copy=True) for name in wanted}
 
     return _open(path, read)
 
@@ -143,22 +171,25 @@ def _check(path: Path, file, wanted: Mapping[str, Tensor]) -> None:
                 f"{path} does not fit its config.json: {name} has shape {shape}, wanted is "
                 f"{tuple(like.shape)}. The two files must come from the same training"
             )
-        if stored.get_dtype() != "F32":
+        if stored.get_dtype() not in ("F32", "F16"):
             raise Refused(
-                f"{path}: {name} is of type {stored.get_dtype()}, wanted is F32 (float32): save "
-                "the weights in that type"
+                f"{path}: {name} is of type {stored.get_dtype()}, wanted is F32 (float32) or F16 "
+                "(float16): save the weights in such a type"
             )
 
 
 def _open(path: Path, use):
-    if not path.is_file():
-        raise Refused(f"there is no {path.name} in {path.parent}")
+    check_name(path)
     try:
+        if not path.is_file():
+            raise Refused(f"there is no {path.name} in {path.parent}")
         with open(path, "rb") as file:
             if int.from_bytes(file.read(8), "little") > LARGEST_HEADER:
                 raise OSError("the length of its header is absurd")
         with safe_open(path, "pt") as file:
             return use(file)
+    except PermissionError:
+        raise _forbidden(path) from None
     except (SafetensorError, OSError) as error:
         raise Refused(
             f"{path} is cut off or damaged ({error}): copy it again from where it is whole, or "

@@ -26,12 +26,13 @@ from course_utils.engine.files import (
     write_atomic,
     write_tensors,
 )
+from course_utils.trained import trained_models
 from course_utils.transformer import Transformer, TransformerConfig
 from course_utils.translation import Translator
 
 FORMAT = 1
 WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocabulary.json"
-CONFIG_BYTES, VOCABULARY_BYTES = 100_000, 64_000_000  # no file of the kind is larger
+CONFIG_BYTES = 100_000  # no such file is larger
 LARGEST = {  # no sizes beyond these are tried out
     "src_vocab_size": 1_000_000,
     "tgt_vocab_size": 1_000_000,
@@ -145,14 +146,17 @@ def write_vocabulary(folder: Path, vocabulary: Subwords) -> None:
     write_atomic(folder / VOCABULARY, vocabulary.to_json().encode("utf-8"))
 
 
-def read_vocabulary(folder: Path) -> Subwords:
+def read_vocabulary(folder: Path, size: int = LARGEST["src_vocab_size"]) -> Subwords:
     """Read vocabulary.json.
 
+    Args:
+        size: how many pieces it may hold; a larger file than they need is not read.
+
     Raises:
-        Refused: it is missing, or no subword vocabulary.
+        Refused: it is missing, too large, or no subword vocabulary.
     """
     path = folder / VOCABULARY
-    text = _read_text(path, VOCABULARY_BYTES)
+    text = _read_text(path, 1_000_000 + 300 * size)  # a piece and its merge take 4 LONGEST and less
     try:
         return Subwords.from_json(text)
     except ValueError as error:
@@ -185,11 +189,17 @@ def load_translator(folder: str | Path, device: torch.device | str = "cpu") -> T
     It computes in float64 wherever the device can: rounding is then too small to choose between
     two tokens, so that a sentence has one translation, whatever stands beside it in a batch.
 
+    Args:
+        folder: a path, or where there is none the name of a model that ships with the course.
+
     Raises:
         Refused: a file is missing, damaged, or does not fit the others.
     """
+    if not Path(folder).exists():
+        folder = trained_models().get(str(folder), folder)
     folder = Path(folder)
-    config, vocabulary = read_config(folder), read_vocabulary(folder)
+    config = read_config(folder)
+    vocabulary = read_vocabulary(folder, config.src_vocab_size)
     sizes = (config.src_vocab_size, config.tgt_vocab_size)
     if sizes != (len(vocabulary),) * 2:
         raise Refused(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from course_utils.engine.command import Refused, number, parser, refusing
+from course_utils.engine.command import Refused, add_model_option, number, parser, refusing
 from course_utils.engine.files import write_atomic
 from course_utils.engine.folder import load_translator
 from course_utils.engine.sentences import translate_lines
@@ -47,7 +47,7 @@ def main(argv: list[str]) -> None:
         "Draw the cross-attention map of a sentence as a PNG: a row for each piece that the model "
         "says, a column for each piece that it reads. A dot (\u00b7) begins a word.",
     )
-    own.add_argument("--model", required=True, metavar="DIR", help="the folder `train` has written")
+    add_model_option(own)
     own.add_argument("--text", required=True, help="the sentence to read")
     own.add_argument("--target", help="the sentence to say (default: the model's translation)")
     own.add_argument("--layer", type=number(int, 1), help="from 1 (default: the mean)")

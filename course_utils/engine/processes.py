@@ -3,27 +3,45 @@
 Under torchrun every process has a rank; without it there is one process, of rank 0.
 """
 
+import argparse
 import os
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from course_utils.engine.command import Refused, number
+
 
 def rank() -> int:
     """The number of this process, from 0."""
-    return int(os.environ.get("RANK", 0))
+    count = world_size()
+    return _told("RANK", 0, 0, count - 1) if count > 1 else 0
 
 
 def world_size() -> int:
     """How many processes train together."""
-    return int(os.environ.get("WORLD_SIZE", 1))
+    return _told("WORLD_SIZE", 1, 1)
+
+
+def _told(name: str, default: int, low: int, high: float = float("inf")) -> int:
+    """A whole number that torchrun sets in the environment.
+
+    Raises:
+        Refused: it is none, or out of its range.
+    """
+    try:
+        return number(int, low, high)(os.environ.get(name, str(default)))
+    except argparse.ArgumentTypeError as error:
+        raise Refused(
+            f"{name} in the environment: {error}; unset it, or start with torchrun, which sets it"
+        ) from None
 
 
 def best_device() -> torch.device:
     """This process's accelerator where there is one, else the CPU."""
     if torch.cuda.is_available():
-        local = int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count()
+        local = _told("LOCAL_RANK", 0, 0) % torch.cuda.device_count()
         return torch.device("cuda", local)
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
@@ -33,7 +51,14 @@ def join(device: torch.device) -> None:
     if world_size() > 1:
         if device.type == "cuda":
             torch.cuda.set_device(device)
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        rank()  # says what is wrong with it
+        try:
+            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        except ValueError as error:  # a part of what torchrun says is missing
+            raise Refused(
+                f"WORLD_SIZE is {world_size()}, but the processes cannot meet ({error}): unset it, "
+                "or start with torchrun"
+            ) from None
 
 
 def leave() -> None:

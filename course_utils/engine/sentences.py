@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from course_utils.data.subwords import Subwords
-from course_utils.data.text import normalise
+from course_utils.data.text import normalise, one_line
 from course_utils.translation import Translator
 
 ENDS = (".!?\u2026", ",;:")  # where a long line is best cut, in this order
@@ -70,7 +70,7 @@ def translate_lines(
     """One line for each, in order; an empty one for an empty one.
 
     Neither the batch size nor the other lines change a translation. No translation holds a line
-    break.
+    break or a control character, whatever a stranger's vocabulary spells.
 
     Args:
         on_cut: told the index of a line too long for the model, and into how many parts it goes.
@@ -87,7 +87,7 @@ def translate_lines(
     said: list[list[str]] = [[] for _ in lines]
     for owner, ids in zip(owners, _decode(translator, pieces, beam, batch_size), strict=True):
         said[owner].append(translator.target.decode(ids))
-    return [normalise(" ".join(texts)) for texts in said]
+    return [one_line(" ".join(texts)) for texts in said]
 
 
 def _decode(
@@ -97,7 +97,8 @@ def _decode(
     max_len = translator.model.config.max_len
     limits = [min(max_len, 2 * len(ids) + 20) for ids in pieces]
     results: list[list[int]] = [[] for _ in pieces]
-    order = sorted(range(len(pieces)), key=limits.__getitem__)
+    # many long pieces have one limit: by their lengths too, so that like lengths share a batch
+    order = sorted(range(len(pieces)), key=lambda i: (limits[i], len(pieces[i])))
     # greedy answers may be cut to their limits; beams must not grow beyond theirs, so of one length
     alike = [order] if beam == 1 else [list(g) for _, g in groupby(order, limits.__getitem__)]
     for group in alike:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 
 from course_utils.data.subwords import SMALLEST
 from course_utils.engine.command import Refused, number
-from course_utils.engine.folder import LARGEST
+from course_utils.engine.folder import LARGEST, empty_model
 from course_utils.transformer import TransformerConfig
 
 
@@ -105,13 +105,23 @@ def new_settings(given: Mapping[str, object]) -> Settings:
     """The settings of a new training.
 
     Raises:
-        Refused: no corpus is named.
+        Refused: no corpus is named, or the sizes do not go together.
     """
     if "corpus" not in given:
         raise Refused("name a corpus: --corpus small-world, everyday, fra-eng or the path of a TSV")
     if not {"epochs", "minutes"} & set(given):
         given = {**given, "epochs": 10}
-    return Settings(**given)
+    settings = Settings(**given)
+    _check_sizes(settings)
+    return settings
+
+
+def _check_sizes(settings: Settings) -> None:
+    """Build the model without memory, before anything is loaded or written for it."""
+    try:
+        empty_model(settings.model_config(settings.vocab, settings.max_len))
+    except ValueError as error:
+        raise Refused(f"these sizes do not go together: {error}") from None
 
 
 def resumed_settings(stored: Mapping[str, object], given: Mapping[str, object]) -> Settings:
@@ -123,8 +133,9 @@ def resumed_settings(stored: Mapping[str, object], given: Mapping[str, object]) 
     try:
         settings = Settings(**stored)
     except TypeError as error:
-        raise Refused(f"the checkpoint is of another version: {error}") from None
+        raise Refused(f"the checkpoint is of another version: {str(error)[:200]}") from None
     _check(settings)
+    _check_sizes(settings)
     own = asdict(settings)
     changed = [
         f"--{name.replace('_', '-')} {'was ' + str(own[name]) if own[name] else 'was not given'}, "

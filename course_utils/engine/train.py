@@ -1,17 +1,21 @@
 """python -m course_utils train --corpus NAME_OR_TSV --out DIR [--minutes M | --epochs N]"""
 
-import sys
-from collections.abc import Mapping
+import contextlib
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
 
 from course_utils.data.pairs import Pair
+from course_utils.data.text import printable
 from course_utils.engine import processes
 from course_utils.engine.checkpoint import LAST, check, read_fields
-from course_utils.engine.command import Refused, parser, refusing
-from course_utils.engine.data import Split, encode, learn_vocabulary, positions, split_corpus
-from course_utils.engine.files import CannotWrite, remove_unfinished, write_atomic
+from course_utils.engine.command import Refused, parser, refusing, say
+from course_utils.engine.data import encode, held_out, learn_vocabulary, positions, split_corpus
+from course_utils.engine.files import CannotWrite, check_name, remove_unfinished, write_atomic
 from course_utils.engine.folder import (
     CONFIG,
     VOCABULARY,
@@ -22,6 +26,7 @@ from course_utils.engine.folder import (
     write_config,
     write_vocabulary,
 )
+from course_utils.engine.lock import only_writer
 from course_utils.engine.loop import Training
 from course_utils.engine.scores import bleu
 from course_utils.engine.sentences import translate_lines
@@ -50,21 +55,22 @@ def main(argv: list[str]) -> int:
     own.add_argument("--resume", action="store_true", help="go on with the training in DIR")
     given = vars(own.parse_args(argv))
     folder, resume = given.pop("out"), given.pop("resume")
+    check_name(folder)
     device = processes.best_device()
     processes.join(device)
+    mine = _claimed(folder, resume) if processes.rank() == 0 else contextlib.nullcontext()
     try:
-        code = _train(folder, given, resume, device)
+        with mine:
+            code = _train(folder, given, device)
     except CannotWrite as error:
         raise Refused(f"{error}; then go on by the same command with --resume") from None
     processes.leave()
     return code
 
 
-def _train(folder: Path, given: Mapping[str, object], resume: bool, device: torch.device) -> int:
+def _train(folder: Path, given: Mapping[str, object], device: torch.device) -> int:
     first = processes.rank() == 0
-    if first:
-        _claim(folder, resume)
-    processes.wait_for_all()
+    processes.wait_for_all()  # the first has made sure of the folder
     fields = read_fields(folder)
     settings = resumed_settings(fields["settings"], given) if fields else new_settings(given)
     split = split_corpus(settings)
@@ -76,24 +82,25 @@ def _train(folder: Path, given: Mapping[str, object], resume: bool, device: torc
     processes.wait_for_all()  # all have looked into the folder before it changes
     if first and not fields:
         write_vocabulary(folder, learn_vocabulary(split, settings.vocab))
-        _write_test_set(folder, split.test)
     processes.wait_for_all()
-    vocabulary = read_vocabulary(folder)
+    vocabulary = read_vocabulary(folder, settings.vocab)
     examples = encode(split.train, vocabulary, settings.max_len)
+    validation, test = held_out(split, vocabulary, settings.max_len)
     config = settings.model_config(len(vocabulary), positions(examples))
-    try:
-        empty = empty_model(config)
-    except ValueError as error:
-        raise Refused(f"these sizes do not go together: {error}") from None
+    empty = empty_model(config)
     if fields:
         check(folder, empty)
-    if first:
-        if not fields:
-            write_config(folder, config)
-        _introduce(split, len(examples), len(vocabulary), count_parameters(empty), device)
-    training = Training(
-        folder, settings, vocabulary, examples, split.validation, split.digest, device
+    elif first:
+        _write_test_set(folder, test)
+        write_config(folder, config)
+    _say(split.summary)
+    _say(
+        f"{len(examples):,} pairs to train on{_left_out(split.train, examples)}, "
+        f"{len(validation):,} to validate{_left_out(split.validation, validation)}, "
+        f"{len(test):,} to test{_left_out(split.test, test)}; {len(vocabulary):,} pieces; "
+        f"{count_parameters(empty):,} weights on {device}"
     )
+    training = Training(folder, settings, vocabulary, examples, validation, split.digest, device)
     if fields:
         training.resume(fields)
         if training.validated and training.best is None:
@@ -104,21 +111,28 @@ def _train(folder: Path, given: Mapping[str, object], resume: bool, device: torc
         _say(f"going on at update {training.step:,}")
     signal = training.run()
     if first:
-        _conclude(folder, training, split, signal)
+        _conclude(folder, training, test, signal)
     return 128 + signal if signal else 0
 
 
 def _say(line: str) -> None:
     if processes.rank() == 0:
-        print(line, file=sys.stderr)
+        say(line)
 
 
-def _claim(folder: Path, resume: bool) -> None:
-    """Make the folder, or find it in a state in which it may be used."""
+@contextlib.contextmanager
+def _claimed(folder: Path, resume: bool) -> Iterator[None]:
+    """Make the folder, or find it in a state in which it may be used, and keep others out."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Refused(f"cannot make the folder {folder}: {error.strerror}") from None
+    with only_writer(folder):
+        _check_folder(folder, resume)
+        yield
+
+
+def _check_folder(folder: Path, resume: bool) -> None:
     if resume:
         remove_unfinished(folder)
     found = sorted(path.name for path in folder.iterdir())
@@ -141,29 +155,24 @@ def _write_test_set(folder: Path, pairs: list[Pair]) -> None:
         write_atomic(folder / name, "".join(f"{line}\n" for line in lines).encode("utf-8"))
 
 
-def _introduce(split: Split, kept: int, pieces: int, size: int, device: torch.device) -> None:
-    _say(split.summary)
-    text = f"{kept:,} pairs to train on"
-    if left_out := len(split.train) - kept:
-        text += f" ({left_out:,} longer than --max-len left out)"
-    _say(
-        f"{text}, {len(split.validation):,} to validate, {len(split.test):,} to test; "
-        f"{pieces:,} pieces; {size:,} weights on {device}"
-    )
+def _left_out(before: Sequence, after: Sequence) -> str:
+    count = len(before) - len(after)
+    return f" ({count:,} longer than --max-len left out)" if count else ""
 
 
-def _conclude(folder: Path, training: Training, split: Split, signal: int) -> None:
+def _conclude(folder: Path, training: Training, test: Sequence[Pair], signal: int) -> None:
     """Say how good the best weights are on sentences that played no part, or how to go on."""
     if signal:
-        how = f"python -m course_utils train --out {folder} --resume"
+        quote = shlex.quote if os.name != "nt" else lambda name: subprocess.list2cmdline([name])
+        how = f"python -m course_utils train --out {quote(str(folder))} --resume"
         _say(f"stopped after update {training.step:,}; to go on: {how}")
         return
     validation, step = training.best
     translator = load_translator(folder, training.device)
-    hypotheses = translate_lines(translator, [pair.source for pair in split.test])
-    score, signature = bleu(hypotheses, [pair.target for pair in split.test])
+    hypotheses = translate_lines(translator, [pair.source for pair in test])
+    score, signature = bleu(hypotheses, [pair.target for pair in test])
     print(
-        f"{folder / WEIGHTS}: test BLEU {score:.2f} on {len(split.test)} held-out sentences "
-        f"({signature}); best of validation, {validation:.2f}, at update {step:,} of "
+        f"{printable(str(folder / WEIGHTS))}: test BLEU {score:.2f} on {len(test)} held-out "
+        f"sentences ({signature}); best of validation, {validation:.2f}, at update {step:,} of "
         f"{training.step:,}"
     )

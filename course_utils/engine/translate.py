@@ -1,9 +1,10 @@
 """python -m course_utils translate --model DIR < en.txt > fr.txt"""
 
 import sys
+from collections.abc import Iterator
 from itertools import islice
 
-from course_utils.engine.command import add_decoding_options, parser, refusing
+from course_utils.engine.command import Refused, add_decoding_options, parser, refusing, say
 from course_utils.engine.folder import load_translator
 from course_utils.engine.processes import best_device
 from course_utils.engine.sentences import read_lines, translate_lines
@@ -12,7 +13,14 @@ BATCHES_AT_ONCE = 16  # read ahead, so that lines of like length can share a bat
 
 
 def _say(message: str) -> None:
-    print(f"translate: {message}", file=sys.stderr)
+    say(f"translate: {message}")
+
+
+def _some(lines: Iterator[str], count: int) -> list[str]:
+    try:
+        return list(islice(lines, count))
+    except OSError as error:
+        raise Refused(f"cannot read standard input: {error.strerror or error}") from None
 
 
 @refusing("translate", lower="take a smaller --batch-size")
@@ -25,10 +33,12 @@ def main(argv: list[str]) -> None:
     )
     add_decoding_options(own)
     args = own.parse_args(argv)
+    if sys.stdin is None:
+        raise Refused("there is nothing to translate: standard input is closed")
     translator = load_translator(args.model, best_device())
     at_once = 1 if sys.stdin.isatty() else BATCHES_AT_ONCE * args.batch_size
     lines, done = read_lines(sys.stdin.buffer, _say), 0
-    while group := list(islice(lines, at_once)):
+    while group := _some(lines, at_once):
 
         def on_cut(index: int, parts: int, before: int = done) -> None:
             _say(
