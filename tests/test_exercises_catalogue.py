@@ -4,6 +4,7 @@ The known mistakes are told apart pair by pair, with a margin of a hundred toler
 """
 
 import math
+import re
 
 import pytest
 import torch
@@ -102,6 +103,44 @@ def test_wrong_answer_gets_its_name(exercise, wrong):
     assert result.status == "mistake"
     assert result.mistakes == wrong.mistakes
     assert wrong.message in str(result)
+
+
+def solutions_that_fill():
+    """Exercises whose solution fills hidden scores with -inf, with the fillers that are too high.
+
+    `leave_one_out` is about kernel values, exp of a score, which end at exp(-87) in float32.
+    """
+    for e in EXERCISES:
+        if e.kind != "value" and "-math.inf)" in source.solved(e):
+            for filler in (-30.0,) if e.name == "leave_one_out" else (-30.0, -100.0, -1e4):
+                yield pytest.param(e, filler, id=f"{e.name}{filler}")
+
+
+@pytest.mark.parametrize(("exercise", "filler"), list(solutions_that_fill()))
+def test_a_filler_that_scores_can_fall_below_is_named(exercise, filler):
+    text = source.solved(exercise).replace("-math.inf)", f"{filler})")
+    result = check(exercise.name, run_cell(text)[exercise.name])
+    assert result.mistakes == ("hidden scores are not low enough",), str(result)
+
+
+def test_hidden_scores_that_are_only_lowered_are_named():
+    found = []
+    for e in EXERCISES:
+        if e.kind != "value":
+            text = source.solved(e)
+            changed = re.sub(r"\.masked_fill\((.+), -math\.inf\)", r" - 50.0 * (\1)", text)
+            if changed != text:
+                result = check(e.name, run_cell(changed)[e.name])
+                found += [e.name] if result.status == "right" else []
+                named = ("hidden scores are not low enough",)
+                assert result.mistakes == named or e.name in found, str(result)
+    assert found == ["next_token_probabilities"]  # what is hidden there is lower to begin with
+
+
+def test_masks_are_found_in_every_chapter_that_attends():
+    names = {param.values[0].name for param in solutions_that_fill()}
+    assert len(names) >= 10
+    assert names > {"softmax_with_lengths", "decoder_context", "TinyMultiHead", "prefix_attend"}
 
 
 def form_and_numbers(outcomes):

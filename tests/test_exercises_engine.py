@@ -1,10 +1,12 @@
 """Whatever an answer does, `check` says something true, in time, and the kernel stays usable."""
 
 import math
+import os
 import random
 import sys
 import threading
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ import torch
 from torch import nn
 
 from course_utils.exercises import catalogue, check, runner, source
-from course_utils.exercises.model import Exercise, exercise, wrong
+from course_utils.exercises.judge import outcome_of
+from course_utils.exercises.model import Exercise, call, exercise, wrong
 from course_utils.exercises.values import Opaque, Raised, freeze, gap, show
 
 pytestmark = pytest.mark.usefixtures("patient_search")
@@ -199,6 +202,76 @@ def test_odd_results_get_a_fact_and_no_name(give, fact):
     assert fact in str(result)
 
 
+def halved(e):
+    """The solution of an exercise in half precision, None where it is no function to a tensor."""
+    plain = e.kind == "function" and e.play is call
+    result = outcome_of(e, (), 0) if plain else None
+    floats = isinstance(result, torch.Tensor) and result.is_floating_point()
+    return (lambda *args: e.solution(*args).to(torch.bfloat16)) if floats else None
+
+
+@pytest.mark.parametrize("exercise", [e for e in catalogue() if halved(e)], ids=lambda e: e.name)
+def test_a_right_result_in_half_precision_is_told_its_dtype_and_nothing_else(exercise):
+    result = check(exercise.name, halved(exercise))
+    if result.status != "right":
+        assert (result.status, result.mistakes, result.verdict.measured) == ("wrong", (), ())
+        assert "The dtype is bfloat16, which keeps only 3 digits." in str(result)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR", "ignore:The PyTorch API of nested")
+def test_a_sparse_result_is_judged_by_its_numbers():
+    for layout in ("to_sparse", "to_sparse_csr", "to_mkldnn"):
+        assert freeze(getattr(torch.eye(2), layout)()).layout == torch.strided
+    assert freeze(torch.nested.nested_tensor([torch.ones(1)])) == Opaque("nested tensor")
+    assert check(MASK, lambda s, m: right(s, m).to_sparse())
+    assert check("dot_product_variance", torch.tensor([64.0]).to_sparse())
+    assert check(MASK, lambda s, m: s.to_sparse()).status == "wrong"
+    assert check("dot_product_variance", torch.tensor([8.0]).to_sparse()).status == "mistake"
+
+
+HUGE = {"int": 10**400, "longer": -(10**5000), "fraction": Fraction(10**400)}
+
+
+@pytest.mark.parametrize("huge", HUGE.values(), ids=HUGE)
+def test_numbers_that_no_float_can_hold_are_said(huge):
+    for answer in (huge, [huge], {"a": huge}):
+        assert check("dot_product_variance", answer).status == "wrong"
+    assert "It is an int too large for a float." in str(check("dot_product_variance", huge))
+    assert check(MASK, lambda s, m: huge).status == "wrong"
+    assert check("text_perplexity", lambda *_: huge).status == "wrong"
+    assert not check("slowest_columns", (huge, 7))
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, "a", None, True, math.nan, math.inf, 10**400, [1]])
+def test_a_time_limit_that_is_none_is_refused(seconds):
+    said = check(MASK, right, seconds=seconds)
+    assert said.startswith("seconds is the time limit, a number above 0 such as 10, not ")
+
+
+def test_the_working_folder_and_print_options_come_back(tmp_path):
+    def meddling(scores, mask):
+        os.chdir(tmp_path)
+        torch.set_printoptions(precision=9, sci_mode=True, linewidth=33)
+        np.set_printoptions(precision=1)
+        return right(scores, mask)
+
+    numbers, folder = torch.tensor([0.123456789, 12345.0]), os.getcwd()
+    before = repr(numbers), np.get_printoptions()
+    assert check(MASK, meddling)
+    assert (repr(numbers), np.get_printoptions()) == before
+    assert os.getcwd() == folder
+
+
+def test_a_working_folder_that_is_gone_harms_nobody(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    try:
+        (tmp_path / "gone").rmdir()
+    except OSError:  # Windows keeps a folder in which somebody works
+        return
+    assert check(MASK, right)
+
+
 def test_float64_and_gradients_are_fine():
     assert check(MASK, lambda s, m: right(s.double().requires_grad_(), m))
 
@@ -267,6 +340,37 @@ def test_other_raises_are_no_stubs():
         raise SystemError("your turn")
 
     assert check(MASK, raising).status == "error"
+
+
+@pytest.mark.parametrize(
+    "raising",
+    [
+        lambda s, m: torch.softmax(m.expand_as(s), -1),
+        lambda s, m: torch.softmax(s.long(), -1),
+        lambda s, m: s.to("meta").cpu(),
+        lambda s, m: torch.empty_like(s, device="meta"),
+        lambda s, m: (_ for _ in ()).throw(NotImplementedError),
+    ],
+)
+def test_an_error_of_torch_is_no_stub(raising):
+    result = check(MASK, raising)
+    assert result.status == "error"
+    assert "is still run" not in str(result)
+    assert "NotImplementedError" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("raising", "advice"),
+    [
+        (lambda s, m: torch.softmax(m.expand_as(s), -1), "convert to float first"),
+        (lambda s, m: torch.softmax(s.long(), -1), "convert to float first"),
+        (lambda s, m: torch.softmax(s.int(), -1), "convert to float first"),
+        (lambda s, m: s.long().mean(-1), "convert to float first"),
+        (lambda s, m: torch.empty_like(s, device="meta"), "has a shape but no numbers"),
+    ],
+)
+def test_what_torch_cannot_do_is_explained(raising, advice):
+    assert advice in str(check(MASK, raising))
 
 
 def test_a_function_with_too_few_arguments_is_an_error_with_words():

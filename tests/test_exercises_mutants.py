@@ -238,6 +238,20 @@ def test_the_sentence_is_the_headline_in_text_and_html():
     assert result.mistakes == ()
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (torch.ones(2), torch.ones(2), True),
+        ([1.0, 1.0], torch.ones(2), False),
+        ([torch.ones(2)], [[1.0, 1.0]], False),
+        ({"output": [1.0]}, {"output": torch.ones(1)}, False),
+        ({"output": 1.0}, {"output": torch.tensor(1.0)}, True),
+    ],
+)
+def test_a_slip_must_give_the_same_form(a, b, same):
+    assert search._same_form(a, b) is search._same_form(b, a) is same
+
+
 def test_an_endless_mutant_is_given_up():
     def endless():
         while True:

@@ -1,10 +1,12 @@
 """The learner's log: only added to, never spoiled, and everything else is read from it."""
 
 import json
+import os
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import torch
 
@@ -111,6 +113,19 @@ def test_hints_come_in_steps_and_start_anew_after_a_reset():
     assert hint("dot_product_variance").startswith("Hint 1 of 3")
 
 
+@pytest.mark.parametrize("number", ["1", 1.5, True, 0, -1, 4, 10**400, [1], torch.tensor(1)])
+def test_a_hint_that_does_not_exist_is_said(number, file):
+    said = hint("dot_product_variance", number)
+    assert said.startswith("dot_product_variance has hints 1 to 3, not ")
+    assert said.endswith(": hint('dot_product_variance', 1).")
+    assert not file.exists()
+
+
+def test_hints_by_whole_numbers_of_any_type():
+    assert hint("dot_product_variance", np.int64(2)).startswith("Hint 2 of 3")
+    assert log.hints_shown("dot_product_variance") == 2
+
+
 def test_solution_is_source_and_is_noted():
     assert solution("dot_product_variance").endswith("dot_product_variance = 64")
     assert "def scaled_attention(queries, keys, values):" in solution("scaled_attention")
@@ -142,6 +157,21 @@ def test_a_folder_that_cannot_be_written_costs_one_line(file, monkeypatch):
     assert len(str(result).splitlines()) == 2
     assert "Progress is not saved" in result._repr_html_()
     assert "Progress is not saved" in hint("dot_product_variance")
+    assert progress().solved == 0
+
+
+NO_USER = pytest.param("~nobodyxyz/p", marks=pytest.mark.skipif(os.name == "nt", reason="guessed"))
+
+
+@pytest.mark.parametrize("place", [NO_USER, "x" * 300, f"a/{'x' * 300}/p", "a\0b"])
+def test_a_path_that_cannot_be_costs_one_line(place, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(log.os, "environ", {"COURSE_PROGRESS": place})
+    assert log.read() == []
+    assert log.write("check", "dot_product_variance").startswith("Progress is not saved: ")
+    for said in (check("dot_product_variance", 64), hint("dot_product_variance"), reset()):
+        assert str(said).count("Progress is not saved") == 1
+        assert "Set COURSE_PROGRESS to a file you can write." in str(said)
     assert progress().solved == 0
 
 

@@ -87,6 +87,84 @@ def test_wrong_answers_are_refused_by_name(card):
         assert judged.message
 
 
+WORDS = [card for card in CARDS if isinstance(card.answer, Keyword)]
+WAYS = ("{}", "the {}", "A {}.", "all {}", "{} layer", "the {} mechanisms", " {} !", "{}s")
+
+
+def ways_to_write(word):
+    plural = word[-3:].isalpha() and not word.endswith("s")
+    return [way.format(word) for way in (WAYS if plural else WAYS[:-1])]
+
+
+def in_english(words):
+    return [word for word in words if word.isascii()]
+
+
+@pytest.mark.parametrize("card", WORDS, ids=lambda card: card.id)
+def test_words_are_read_with_tolerance(card):
+    for word in in_english(card.answer.accepted):
+        for given in [*ways_to_write(word), word.replace("-", " ")]:
+            assert card.answer.judge(given).right, given
+
+
+@pytest.mark.parametrize("card", WORDS, ids=lambda card: card.id)
+def test_tolerance_accepts_nothing_else(card):
+    slips = in_english(card.answer.slips)
+    others = [c.answer for c in WORDS if c is not card]
+    others = [w for a in others for w in in_english([*a.accepted, *a.slips])]
+    right = {word.lower() for word in card.answer.accepted}
+    for word in [*slips, *(w for w in others if w.lower() not in right)]:
+        for given in ways_to_write(word):
+            judged = card.answer.judge(given)
+            assert judged.right is False, given
+            assert word not in slips or judged.message == card.answer.slips[word], given
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("softmax-axis", [3, -1, "-1", "3"], [2, -2, 0, -3, 1]),
+        (
+            "after-the-heads",
+            ["a linear layer", "linear projection", "dense layer", "a fully-connected layer"],
+            ["output", "layer", "a layer", "non-linear", "normalisation layer"],
+        ),
+        (
+            "core-mechanism",
+            ["attention mechanism", "the self-attention mechanism", "multi-head attention"],
+            ["mechanism", "recurrence", "cross", "feed-forward layers"],
+        ),
+        (
+            "where-the-source-enters",
+            ["multi-head cross-attention", "the cross-attention layers", "Cross Attention"],
+            ["attention", "multi-head attention", "masked self-attention layer"],
+        ),
+        (
+            "two-kinds-of-positions",
+            ["learnt", "learned embeddings", "a learnt positional encoding", "trainable"],
+            ["embeddings", "fixed", "rotary", "relative", "sinusoidal encodings"],
+        ),
+        ("what-cross-attention-shows", ["alignments", "word-alignment"], ["attentions", "words"]),
+        ("reformer", ["LSH hashing", "by hashing", "locality sensitive hashes"], ["windows"]),
+        (
+            "minus-infinity-everywhere",
+            ["all NaN", "nan", float("nan"), "NaNs", "not a number"],
+            ["all zeros", "0", "infinity", "a number", "1/n"],
+        ),
+        (
+            "runs-while-writing",
+            ["1 20", "1 and 20", "1, 20", "(1, 20)", "1; 20", "1 & 20", (1, 20), [1, 20]],
+            ["20 1", "20 and 20", "1 1", "120", "1 20 1"],
+        ),
+        ("base-sizes", ["512 8 2048 6", "512, 8, 4 * 512 and 6"], ["512 8 512 6", "512 8 2048"]),
+    ],
+)
+def test_what_learners_write_is_read(name, right, wrong):
+    marked = deck()[name].answer
+    assert [given for given in right if not marked.judge(given).right] == []
+    assert [given for given in wrong if marked.judge(given).right is not False] == []
+
+
 @every_card
 def test_the_question_does_not_hold_the_answer(card):
     if isinstance(card.answer, (Expression, Keyword)):

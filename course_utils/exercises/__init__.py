@@ -13,6 +13,8 @@ import hashlib
 import importlib
 import inspect
 import pkgutil
+import sys
+from numbers import Integral, Real
 from typing import Any
 
 from course_utils.exercises import log, source
@@ -21,6 +23,7 @@ from course_utils.exercises.model import REGISTRY, Exercise
 from course_utils.exercises.overview import Progress
 from course_utils.exercises.report import Result, Text
 from course_utils.exercises.runner import SECONDS
+from course_utils.exercises.values import freeze, show
 
 __all__ = [
     "catalogue",
@@ -49,7 +52,7 @@ def check(exercise: Any, answer: Any = _NOTHING, *, seconds: float = SECONDS) ->
     Args:
         exercise: the learner's function or class, named like the exercise; or the name.
         answer: what to check, when `exercise` is a name.
-        seconds: the time limit of all the runs together.
+        seconds: the time limit of all the runs together, above 0.
 
     Returns:
         A result that a notebook displays; true when the answer is right. Nothing is raised.
@@ -60,6 +63,9 @@ def check(exercise: Any, answer: Any = _NOTHING, *, seconds: float = SECONDS) ->
             return found
         if answer is _NOTHING and isinstance(exercise, str):
             return Text(f"Give the answer too: check({found.name!r}, your_answer).")
+        if not _is_number(seconds, Real) or not 0 < seconds <= sys.float_info.max:
+            given = show(freeze(seconds))
+            return Text(f"seconds is the time limit, a number above 0 such as 10, not {given}.")
         answer = exercise if answer is _NOTHING else answer
         verdict = judge_answer(found, answer, seconds)
         return Result(found, verdict, _remember(found, answer, verdict))
@@ -71,14 +77,16 @@ def check(exercise: Any, answer: Any = _NOTHING, *, seconds: float = SECONDS) ->
 
 
 def hint(exercise: Any, number: int | None = None) -> Text:
-    """The next hint of an exercise, or hint `number` (from 1)."""
+    """The next hint of an exercise, or hint `number`, a whole number from 1."""
     found = _find(exercise)
     if isinstance(found, Text):
         return found
     last = len(found.hints)
     number = min(log.hints_shown(found.name) + 1, last) if number is None else number
-    if not 1 <= number <= last:
-        return Text(f"{found.name} has hints 1 to {last}, not {number}.")
+    if not _is_number(number, Integral) or not 1 <= number <= last:
+        given = show(freeze(number))
+        return Text(f"{found.name} has hints 1 to {last}, not {given}: hint({found.name!r}, 1).")
+    number = int(number)
     note = log.write("hint", found.name, hint=number)
     more = "" if number < last else f"\nThat was the last one: solution({found.name!r})."
     return Text(f"Hint {number} of {last}: {found.hints[number - 1]}{more}" + _line(note))
@@ -165,8 +173,13 @@ def _fingerprint(answer: Any) -> str:
         text = inspect.getsource(answer)
     except (OSError, TypeError):
         code = getattr(answer, "__code__", None)
-        text = code.co_code.hex() if code else repr(answer)[:1000]
+        text = code.co_code.hex() if code else repr(freeze(answer))[:1000]
     return hashlib.sha1(text.encode()).hexdigest()[:12]
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    """A number of this kind; True and False are none."""
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _line(note: str) -> str:

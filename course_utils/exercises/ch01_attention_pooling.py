@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from course_utils.exercises.common import NOT_LOW, lowered, not_low_enough
 from course_utils.exercises.facts import rows_sum_to_one
 from course_utils.exercises.model import exercise, wrong
 from course_utils.exercises.probes import draw
@@ -129,6 +130,8 @@ def _kernel(
         own = distance == 0
     if hide_self in ("before", "next", "previous", "same x"):
         scores = scores.masked_fill(own, -math.inf)
+    if hide_self in NOT_LOW:
+        scores = lowered(scores, own, hide_self)
     weights = {
         "keys": lambda: torch.softmax(scores, dim=1),
         "queries": lambda: torch.softmax(scores, dim=0),
@@ -139,10 +142,16 @@ def _kernel(
         "largest": lambda: scores.exp() / scores.exp().amax(1, keepdim=True),
         "of kernel values": lambda: torch.softmax(scores.exp(), dim=1),
         "twice": lambda: torch.softmax(torch.softmax(scores, dim=1), dim=1),
+        "own subtracted": lambda: _own_subtracted(scores, own),
     }[norm]()
     if hide_self == "after":
         weights = weights.masked_fill(own, 0.0)
     return weights.T if transposed else weights
+
+
+def _own_subtracted(scores, own):
+    kernel = scores.double().exp()
+    return ((kernel - own.double()) / (kernel.sum(1, keepdim=True) - 1)).to(scores.dtype)
 
 
 _SCORE_MISTAKES = [
@@ -306,9 +315,9 @@ def _by_deleting(x, y, width):
     return torch.stack(predictions)
 
 
-def _by_subtracting(x, y, width):
-    kernel = torch.exp(-0.5 * ((x[:, None] - x[None]) / width).square()).double()
-    return (kernel @ y.double() - y) / (kernel.sum(1) - 1)
+def _by_clearing(x, y, width):
+    kernel = torch.exp(-0.5 * ((x[:, None] - x[None]) / width).square()).fill_diagonal_(0.0)
+    return kernel @ y / kernel.sum(1)
 
 
 @exercise(
@@ -325,6 +334,7 @@ def _by_subtracting(x, y, width):
         (torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 2.0, 6.0]), 2.0),
         (torch.tensor([0.0, 0.6, 1.1, 2.5]), torch.tensor([1.3, -0.4, 2.0, 0.7]), 0.8),
         (torch.tensor([0.2, 0.9, 0.2, 2.0]), torch.tensor([1.1, -0.7, 3.0, 0.4]), 0.7),
+        (torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, -2.0, 4.0]), 0.08),  # scores near -78
     ],
     mistakes=[
         wrong(
@@ -338,6 +348,16 @@ def _by_subtracting(x, y, width):
             "mask timing",
             "Set to 0 after the softmax it leaves rows that sum to less than 1.",
             hide_self="after",
+        ),
+        not_low_enough("hide_self", "at -1"),
+        not_low_enough("hide_self", "by 50", factor=0.5),
+        wrong(
+            "the own weight is subtracted after the sum",
+            "self exclusion",
+            "With a small width the others' weights vanish beside 1, and 1 + 1e-34 - 1 is 0: leave "
+            "the own weight out of the sum.",
+            norm="own subtracted",
+            hide_self="no",
         ),
         wrong(
             "the neighbour is left out instead of the point itself",
@@ -377,7 +397,7 @@ def _by_subtracting(x, y, width):
     ],
     right_variants=[
         _by_deleting,
-        _by_subtracting,
+        _by_clearing,
         lambda x, y, w: _leave_one_out(x.double(), y.double(), w),
     ],
 )

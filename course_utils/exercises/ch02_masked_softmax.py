@@ -4,9 +4,10 @@ import math
 
 import torch
 
+from course_utils.exercises.common import NOT_LOW, lowered, not_low_enough, not_shifted
 from course_utils.exercises.facts import rows_sum_to_one
 from course_utils.exercises.model import exercise, wrong
-from course_utils.exercises.probes import draw
+from course_utils.exercises.probes import draw, far_below
 
 NOTEBOOK = "02_masked_softmax"
 _AXES = {"keys": -1, "queries": -2, "batch": 0}
@@ -333,9 +334,10 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
         weights = weights.masked_fill(blind, 1 / mask.shape[-1]) if empty == "uniform" else weights
     else:
         low = -1e9 if empty == "uniform" else -math.inf
-        low = {"at -1": -1.0, "at -100": -100.0}.get(hide, low)
-        weights = softmax(scores.masked_fill(~mask, low))
-    return weights.masked_fill(blind, 0.0) if empty == "zero" else weights
+        filled = scores.masked_fill(~mask, low)
+        weights = softmax(lowered(scores, ~mask, hide) if hide in NOT_LOW else filled)
+    cleared = {"zero": blind, "cleared": ~mask}.get(empty)
+    return weights if cleared is None else weights.masked_fill(cleared, 0.0)
 
 
 _HIDING_MISTAKES = [
@@ -354,11 +356,6 @@ _HIDING_MISTAKES = [
         "hidden scores are set to 0", "mask timing",
         "A score of 0 is an ordinary score, exp(0) = 1; only a very negative one gets no weight.",
         hide="zero",
-    ),
-    wrong(
-        "hidden scores are not low enough", "mask timing",
-        "Real scores can be as low as that; only -inf (or -1e9) is below them all.",
-        hide="at -1",
     ),
     wrong(
         "a second softmax follows the hiding", "mask timing",
@@ -426,7 +423,8 @@ def _python_softmax(scores, lengths):
     out = torch.zeros_like(scores)
     for b, length in enumerate(lengths.tolist()):
         for q in range(scores.shape[1]):
-            parts = [math.exp(s) for s in scores[b, q, :length].tolist()]
+            seen = scores[b, q, :length].tolist()
+            parts = [math.exp(s - max(seen)) for s in seen]
             out[b, q, :length] = torch.tensor(parts) / sum(parts)
     return out
 
@@ -444,10 +442,12 @@ def _python_softmax(scores, lengths):
     probes=[
         (torch.tensor([[[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]]), torch.tensor([2])),
         (*draw(21, (3, 2, 5)), torch.tensor([2, 4, 1])),
-        (draw(25, (2, 3, 4))[0] - 60.0, torch.tensor([1, 3])),
+        (far_below(2, 3, 4), torch.tensor([1, 3])),
     ],
     mistakes=[
         *_HIDING_MISTAKES,
+        not_low_enough("hide"),
+        not_shifted(exp="naive"),
         wrong(
             "one key too many is visible",
             "off by one",
@@ -479,8 +479,8 @@ def _python_softmax(scores, lengths):
         lambda x, n: torch.softmax(
             torch.where(torch.arange(x.shape[-1]) < n[:, None, None], x, torch.tensor(-1e9)), -1
         ),
-        lambda x, n: torch.nn.functional.normalize(
-            x.softmax(-1) * (torch.arange(x.shape[-1]) < n[:, None, None]), p=1, dim=-1
+        lambda x, n: (lambda left: left / left.sum(-1, keepdim=True))(
+            x.softmax(-1) * (torch.arange(x.shape[-1]) < n[:, None, None])
         ),
         lambda x, n: _by_length(x.double(), n),
         _python_softmax,
@@ -524,15 +524,12 @@ _MASKS = torch.tensor(
         (draw(24, (2, 3, 4))[0] + torch.tensor([0.0, 200.0, 201.0, 199.0]), _MASKS),
         (draw(26, (2, 3, 4))[0] - torch.tensor([[300.0], [0.0], [310.0]]), _MASKS),
         (*draw(27, (3, 2, 6)), torch.tensor([True, False, True, True, False, True])),
+        (far_below(2, 3, 4, step=30.0), _MASKS),
     ],
     mistakes=[
         *_HIDING_MISTAKES,
-        wrong(
-            "hidden scores are not low enough",
-            "mask timing",
-            "Real scores can be as low as that; only -inf (or -1e9) is below them all.",
-            hide="at -100",
-        ),
+        not_low_enough("hide", "at -1", "at -100", "at -1000", "by 50"),
+        not_low_enough("hide", "at -1", "at -100", "at -1000", "by 50", empty="cleared"),
         wrong(
             "a query with no visible key gets NaN",
             "empty row",

@@ -5,10 +5,18 @@ import math
 import torch
 import torch.nn.functional as F
 
-from course_utils.exercises.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE
+from course_utils.exercises.common import (
+    NOT_LOW,
+    SOFTMAX_OF_THE_MAP,
+    SOFTMAX_TWICE,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    unshifted,
+)
 from course_utils.exercises.facts import no_look_ahead
 from course_utils.exercises.model import exercise, wrong
-from course_utils.exercises.probes import draw
+from course_utils.exercises.probes import draw, far_apart
 
 NOTEBOOK = "03_scoring_functions"
 _CURVES = {"tanh": torch.tanh, "none": lambda x: x, "relu": torch.relu, "sigmoid": torch.sigmoid}
@@ -253,7 +261,6 @@ def _attention(
     if causal:
         visible = visible.triu(-diagonal) if future else visible.tril(diagonal)
 
-
     def share(scores):
         if normalise == "of the map":
             return torch.softmax(scores.flatten(1), dim=-1).view_as(scores)
@@ -267,6 +274,8 @@ def _attention(
         weights = weights * visible if hide == "after" else weights
     elif hide == "after, then again":
         weights = share(share(scores) * visible)
+    elif hide == "unshifted":
+        weights = unshifted(scores, visible)
     elif hide in _DIVISORS:
         weights = share(scores) * visible
         weights = weights / _DIVISORS[hide](weights, visible)
@@ -291,8 +300,9 @@ def _hidden(scores, visible, how):
         return scores * visible
     if how == "added":
         return scores + visible.float()
-    low = {"at -1": -1.0, "at -100": -100.0}.get(how, -1e9)
-    return scores.masked_fill(~visible, low)
+    if how in NOT_LOW:
+        return lowered(scores, ~visible, how)
+    return scores.masked_fill(~visible, -1e9)
 
 
 def _causal(queries, keys, values, **switches):
@@ -492,7 +502,7 @@ def _causal_by_prefix(queries, keys, values):
         ),
         draw(36, (1, 3, 4), (1, 3, 4), (1, 3, 4)),
         draw(37, (2, 5, 4), (2, 5, 4), (2, 5, 4)),
-        (torch.full((1, 3, 2), -30.0), 5 + draw(38, (1, 3, 2), scale=0.1)[0], *draw(39, (1, 3, 2))),
+        (*(x[None] for x in far_apart(4, 4)), *draw(39, (1, 4, 4))),
     ],
     mistakes=[
         *_SCALE_MISTAKES,
@@ -539,13 +549,9 @@ def _causal_by_prefix(queries, keys, values):
             "A score of 0 is an ordinary score, exp(0) = 1; it must be very negative to vanish.",
             hide="zero",
         ),
-        wrong(
-            "hidden scores are not low enough",
-            "mask timing",
-            "Real scores can be as low as that; only -inf (or -1e9) is below them all.",
-            {"hide": "at -100"},
-            hide="at -1",
-        ),
+        not_low_enough("hide", "at -1", "at -100"),
+        not_low_enough("hide", "by 50", scale="root d"),
+        not_shifted(hide="unshifted", normalise="once", axis=-1),
         wrong(
             "a second softmax follows the hiding",
             "mask timing",

@@ -6,8 +6,15 @@ from collections import Counter
 import torch
 import torch.nn.functional as F
 
+from course_utils.exercises.common import (
+    NOT_LOW,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    unshifted,
+)
 from course_utils.exercises.model import exercise, wrong
-from course_utils.exercises.probes import draw
+from course_utils.exercises.probes import draw, far_below
 
 NOTEBOOK = "04_bahdanau_translation"
 
@@ -376,6 +383,11 @@ def fit(queries, keys):
     return torch.tanh(queries[:, :, None] + 2.0 * keys[:, None]) @ weight
 
 
+def low_scores(queries, keys):
+    """Another score function of the probes, far below 0: (B, 1, n), (B, S, n) -> (B, 1, S)."""
+    return far_below(len(keys), 1, keys.shape[1])
+
+
 def _context(
     hidden, outputs, lengths, score, *, query="top layer", hide="before", bound="<", shape="flat",
     axis=-1, length="own",
@@ -402,10 +414,14 @@ def _context(
         scores = scores.masked_fill(~visible, -math.inf)
     if hide == "zero":
         scores = scores * visible
+    if hide in NOT_LOW:
+        scores = lowered(scores, ~visible, hide)
     if axis == "single query":
         weights = torch.softmax(scores[:, None], dim=1)[:, 0]
     elif axis == "single query, -1e9":
         weights = torch.ones(scores.shape)
+    elif hide == "unshifted":
+        weights = unshifted(scores, visible)
     else:
         weights = torch.softmax(scores, dim=axis)
     if hide == "after":
@@ -429,6 +445,7 @@ def _context(
         (*draw(43, (2, 1, 2), (1, 3, 2)), torch.tensor([2]), fit),
         (*draw(44, (2, 3, 4), (3, 5, 4)), torch.tensor([4, 2, 5]), fit),
         (*draw(45, (3, 2, 4), (2, 6, 4)), torch.tensor([1, 5]), fit),
+        (*draw(46, (2, 2, 3), (2, 4, 3)), torch.tensor([1, 4]), low_scores),
     ],
     mistakes=[
         wrong(
@@ -467,6 +484,8 @@ def _context(
             "A score of 0 is an ordinary score; it must be very negative to vanish.",
             hide="zero",
         ),
+        not_low_enough("hide"),
+        not_shifted(hide="unshifted", axis=-1),
         wrong(
             "one key too many is visible",
             "off by one",

@@ -6,7 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_utils.exercises.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE
+from course_utils.exercises.common import (
+    NOT_LOW,
+    SOFTMAX_OF_THE_MAP,
+    SOFTMAX_TWICE,
+    lowered,
+    not_low_enough,
+)
 from course_utils.exercises.model import exercise, wrong
 from course_utils.exercises.probes import draw
 
@@ -713,6 +719,8 @@ class _Layer(nn.Module):
         scores = q @ k.mT / _divisor(self.scale, q, k, heads)
         if self.mask == "zero":
             scores = scores * ~self._hidden(real_keys)
+        elif self.mask in NOT_LOW:
+            scores = lowered(scores, self._hidden(real_keys), self.mask)
         elif self.mask not in ("none", "values"):
             scores = scores.masked_fill(self._hidden(real_keys), -1e9)
         weights = _weights(scores, self.normalise, self.axis, q.shape[-1])
@@ -723,14 +731,12 @@ class _Layer(nn.Module):
     def _hidden(self, real_keys):
         hidden = real_keys if self.meaning == "hide" else ~real_keys
         return {
-            "keys": hidden[:, None, None],
-            "zero": hidden[:, None, None],
             "tiled": hidden.repeat(self.num_heads, 1).view(len(hidden), -1, 1, hidden.shape[1]),
             "as it is": hidden,
             "one axis": hidden[:, None],
             "queries": hidden[:, None, :, None],
             "values": hidden[:, :, None],
-        }[self.mask]
+        }.get(self.mask, hidden[:, None, None])
 
 
 def play_layer(answer, d_model, num_heads, queries, keys, values, real_keys):
@@ -819,6 +825,14 @@ def _by_einsum_masked(q, k, v, weights, h, keep):
     return _merge(shares @ v) @ weights[3]
 
 
+def _low_scores(seed):
+    """Queries, keys and values such that key 0 gets scores below -30,000 in both heads."""
+    W_q, W_k = _matrices(67, 6)[:2]  # what the layer gets for its maps in `play_layer`
+    keys, values = draw(seed, (1, 4, 6), (1, 4, 6))
+    against_key_0 = -(keys[:, :1] @ W_k.T @ W_q.T.inverse()).round(decimals=2)
+    return torch.cat([against_key_0, 1.5 * against_key_0], dim=1), 1e5 * keys, values
+
+
 _ROWS = [[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [1, 1, 1, 1, 0]]
 _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS)]
 
@@ -840,6 +854,7 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS)]
         (6, 2, *draw(68, (1, 2, 6), (1, 4, 6), (1, 4, 6)), _REAL[0]),
         (6, 2, *draw(69, (3, 5, 6), (3, 5, 6), (3, 5, 6)), _REAL[1]),
         (6, 3, *draw(70, (3, 4, 6), (3, 5, 6), (3, 5, 6)), _REAL[1]),
+        (6, 2, *_low_scores(71), torch.tensor([[True, False, False, False]])),
     ],
     mistakes=[
         wrong(
@@ -924,6 +939,8 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS)]
             "A score of 0 is an ordinary score, exp(0) = 1; it must be very negative to vanish.",
             mask="zero",
         ),
+        not_low_enough("mask", "at -1", "at -100"),
+        not_low_enough("mask", "by 50", axis=-1),
         wrong(
             "the mask is tiled over the heads in the wrong order",
             "head layout",

@@ -196,7 +196,8 @@ def _greedy(
     pick="best",
 ):
     tokens = [bos]
-    limit = math.inf if bound == "none" else max_len + bound
+    limits = {"none": math.inf, "at least one": max(max_len, 1)}
+    limit = limits[bound] if bound in limits else max_len + bound
     while len(tokens) - 1 < limit:
         if len(tokens) > 30:
             raise RuntimeError(_TOO_LONG)
@@ -247,6 +248,7 @@ def _greedy_as_tensor(next_logits, bos, eos, max_len):
         (toy_model(92, 5), 1, 2, 8),
         (toy_model(93, None), 1, 2, 6),
         (toy_model(94, 4), 1, 2, 4),
+        (toy_model(95, 3), 1, 2, 0),
     ],
     mistakes=[
         wrong(
@@ -285,6 +287,12 @@ def _greedy_as_tensor(next_logits, bos, eos, max_len):
             "off by one",
             "max_len counts the tokens of the result; where <eos> never came, none is dropped.",
             bound=-1,
+        ),
+        wrong(
+            "one token is taken before max_len is looked at",
+            "stopping",
+            "With a max_len of 0 the result is empty: look at the length before each step.",
+            bound="at least one",
         ),
         wrong(
             "the model sees only the last token",

@@ -170,7 +170,11 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
         mask = (torch.arange(steps) < valid_lens.max()).expand(batch, steps)[..., None]
     if real == "all":
         mask, valid_lens = torch.ones_like(mask), torch.full_like(valid_lens, steps)
-    kept = x * mask if hide == "multiply" else x.masked_fill(~mask, 0.0)
+    kept = x.masked_fill(~mask, 0.0)
+    if hide == "multiply":
+        kept = x * mask
+    if hide == "clamp and multiply":
+        kept = x.clamp(-1e9, 1e9) * mask
     if isinstance(hide, float):
         kept = x.masked_fill(~mask, hide)
     if pool == "first":
@@ -208,6 +212,10 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
             torch.tensor([[[1.0, 2.0], [4.0, 1.0], [torch.inf, 0.0]], [[2.0, 5.0]] * 3]),
             torch.tensor([2, 3]),
         ),
+        (
+            torch.tensor([[[1.0, 3.0], [0.0, torch.nan], [-torch.inf, 2.0]], [[4.0, 6.0]] * 3]),
+            torch.tensor([1, 3]),
+        ),
     ],
     mistakes=[
         wrong(
@@ -237,7 +245,9 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
         wrong(
             "padding is multiplied by 0",
             "mask missing",
-            "0 times infinity is NaN: replace what is hidden (masked_fill, where).",
+            "0 times infinity is NaN, and so is 0 times NaN: replace what is hidden (masked_fill, "
+            "where).",
+            {"hide": "clamp and multiply"},
             hide="multiply",
         ),
         wrong(

@@ -5,6 +5,13 @@ import math
 import torch
 import torch.nn.functional as F
 
+from course_utils.exercises.common import (
+    NOT_LOW,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    unshifted,
+)
 from course_utils.exercises.model import exercise, wrong
 from course_utils.exercises.probes import draw
 
@@ -28,7 +35,11 @@ def _hide(
     elsewhere=0,
     given="read first",
 ):
-    chosen = chance < 0.15 if choose == "below" else chance >= 0.15
+    chosen = {
+        "below": chance < 0.15,
+        "at most": chance <= 0.15,
+        "above": chance >= 0.15,
+    }[choose]
     words = {
         "kept": tokens >= RESERVED,
         "chosen": torch.ones_like(chosen),
@@ -45,6 +56,9 @@ def _hide(
         "mask or another": (kind < 0.9, kind >= 0.9),
         "swapped": ((kind >= 0.8) & (kind < 0.9), kind < 0.8),
         "the middle": (kind < 0.8, (kind >= 0.8) & (kind < 0.9)),
+        "0.8 masked": (kind <= 0.8, kind >= 0.9),
+        "0.9 kept": (kind < 0.8, kind > 0.9),
+        "both borders": (kind <= 0.8, kind > 0.9),
     }[change]
     changed = chosen if among == "chosen" else torch.ones_like(chosen)
     read = torch.where(changed & hide, mask_id, tokens)
@@ -118,6 +132,13 @@ def _hiding(seed, batch, steps, mask_id, pads):
         ),
         _hiding(111, 3, 9, 12, 2),
         _hiding(112, 4, 13, 20, 5),
+        (  # in float64, where a 0.9 read with .tolist() or float() is still 0.9
+            torch.tensor([[5, 8, 6, 7, 9, 10, 4]]),
+            torch.tensor([[0.02, 0.05, 0.10, 0.14, 0.15, 0.01, 0.08]], dtype=torch.float64),
+            torch.tensor([[0.80, 0.90, 0.79, 0.91, 0.80, 0.85, 0.90]], dtype=torch.float64),
+            torch.tensor([[7, 6, 9, 8, 5, 4, 10]]),
+            11,
+        ),
     ],
     mistakes=[
         wrong(
@@ -125,6 +146,12 @@ def _hiding(seed, batch, steps, mask_id, pads):
             "masked tokens",
             "Chosen are the tokens whose chance lies below 0.15.",
             choose="above",
+        ),
+        wrong(
+            "a chance of 0.15 itself is enough",
+            "masked tokens",
+            "Chosen are the tokens whose chance lies below 0.15: < and not <=.",
+            choose="at most",
         ),
         wrong(
             "reserved tokens are chosen, too",
@@ -160,6 +187,15 @@ def _hiding(seed, batch, steps, mask_id, pads):
             "80 % mask, 10 % another token, 10 % unchanged.",
             {"change": "the middle"},
             change="swapped",
+        ),
+        wrong(
+            "a border stands on the wrong side",
+            "masked tokens",
+            "Below 0.8 is < 0.8, and 0.9 or more is >= 0.9: a kind of 0.8 itself leaves the token "
+            "as it is, one of 0.9 replaces it.",
+            {"change": "0.9 kept"},
+            {"change": "both borders"},
+            change="0.8 masked",
         ),
         wrong(
             "every position is a target",
@@ -431,6 +467,10 @@ def _top_k(logits, temperature, k, *, scale="divide", keep="largest", extra=0, c
         return scores.softmax(dim) * kept
     if cut == "none":
         return scores.softmax(dim)
+    if cut == "unshifted":
+        return unshifted(scores, kept)
+    if cut in NOT_LOW:
+        return lowered(scores, ~kept, cut).softmax(dim)
     return scores.masked_fill(~kept, -math.inf).softmax(dim).nan_to_num()
 
 
@@ -473,6 +513,7 @@ def _top_k_by_hand(logits, temperature, k):
         (torch.tensor([[2.0, 0.5, 1.0, -1.0]]), 0.5, 2),
         (draw(113, (3, 7))[0], 2.0, 3),
         (draw(114, (2, 6), scale=2.0)[0], 0.7, 4),
+        (draw(121, (2, 5), scale=2.0)[0] - 30_000.0, 2.0, 2),
     ],
     mistakes=[
         wrong(
@@ -511,6 +552,8 @@ def _top_k_by_hand(logits, temperature, k):
             "exp(0) is 1, not 0: hide with -inf, before the softmax.",
             cut="zero",
         ),
+        not_low_enough("cut", "at -1", "at -100"),
+        not_shifted(cut="unshifted", dim=-1),
         wrong(
             "what is left is not normalised again",
             "normalisation",
@@ -598,6 +641,7 @@ def _nucleus(probs, p, *, order="falling", limit="before", place="back", left="n
         "1 - p": before < 1 - p,
         "of the best": ordered >= p * ordered.amax(-1, keepdim=True),
         "of the number": (rank < math.ceil(p * probs.shape[-1])).expand_as(probs),
+        "at most": before <= p,
         "after": sums <= p,
         "one more": before - F.pad(ordered, (1, 0))[..., :-1] < p,
         "each": ordered >= p,
@@ -683,6 +727,7 @@ def _distributions(seed, rows, size):
         (_distributions(116, 2, 9), 0.85),
         (torch.tensor([[0.03, 0.07, 0.9], [0.2, 0.5, 0.3]]), 0.45),
         (torch.tensor([[0.3, 0.4, 0.3], [0.25, 0.25, 0.5]]), 0.6),
+        (torch.tensor([[0.125, 0.5, 0.125, 0.25]]), 0.5),  # reached exactly
     ],
     mistakes=[
         wrong(
@@ -696,6 +741,12 @@ def _distributions(seed, rows, size):
             "off by one",
             "Stop with the token that reaches p.",
             limit="one more",
+        ),
+        wrong(
+            "a token more is kept where the sum is exactly p",
+            "off by one",
+            "At least p is enough: a token stays only while those before it have less than p.",
+            limit="at most",
         ),
         wrong(
             "each token is compared with p on its own",

@@ -333,6 +333,8 @@ def _clip(gradients, limit, *, norm="joint", when="too large", how="scale", powe
 
     if how == "clamp":
         return [g.clamp(-limit, limit) for g in gradients]
+    if how == "handed back" and size(gradients) <= limit:
+        return gradients
     if how == "drop" and size(gradients) > limit:
         return [torch.zeros_like(g) for g in gradients]
     if norm == "rows":
@@ -362,6 +364,14 @@ def _clip(gradients, limit, *, norm="joint", when="too large", how="scale", powe
     return [g * f for g, f in zip(gradients, factors, strict=True)]
 
 
+def play_clip(answer, gradients, limit):
+    """The result, and whether its tensors are new ones or those that were given."""
+    output = answer(gradients, limit)
+    given = {g.data_ptr() for g in gradients}
+    tensors = [x for x in output if torch.is_tensor(x)] if isinstance(output, (list, tuple)) else []
+    return {"output": output, "new tensors": not any(x.data_ptr() in given for x in tensors)}
+
+
 def _clip_by_torch(gradients, limit):
     parameters = [nn.Parameter(torch.zeros_like(g)) for g in gradients]
     for p, g in zip(parameters, gradients, strict=True):
@@ -380,6 +390,7 @@ def _clip_by_torch(gradients, limit):
     vector is longer than `limit`, shorten it to `limit`, in the same direction; else leave it.
     """,
     reference=_clip,
+    play=play_clip,
     probes=[
         ([torch.tensor([3.0, 0.5]), torch.tensor([[-4.0]])], 1.0),
         ([torch.tensor([0.3, -0.2]), torch.tensor([[0.1, 0.05]])], 2.0),
@@ -421,6 +432,12 @@ def _clip_by_torch(gradients, limit):
             "gradient norm",
             "It is shortened to the limit, not to zero.",
             how="drop",
+        ),
+        wrong(
+            "short gradients are handed back themselves, not copies",
+            "gradient norm",
+            "New tensors are promised: whoever changes the result would change what was given.",
+            how="handed back",
         ),
         wrong(
             "a long gradient is shortened to 1, whatever the limit",

@@ -5,6 +5,13 @@ import math
 import torch
 import torch.nn.functional as F
 
+from course_utils.exercises.common import (
+    NOT_LOW,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    unshifted,
+)
 from course_utils.exercises.facts import no_look_ahead
 from course_utils.exercises.model import exercise, wrong
 from course_utils.exercises.probes import draw
@@ -597,7 +604,7 @@ def running_attention(queries, keys, values):
 
 def _segment(x, memory, weights, *, context="both", asks="segment", triangle="right",
              scale="root", keeps="both", what="inputs", end="last", gradient="cut", axis=-1,
-             through="all"):  # fmt: skip
+             through="all", fill="-inf"):  # fmt: skip
     if through == "nothing":
         x = x.detach()
     W_q, W_k, W_v = weights
@@ -627,7 +634,11 @@ def _segment(x, memory, weights, *, context="both", asks="segment", triangle="ri
         mask = mask.triu()
     divisors = {"none": 1, "d": q.shape[1], "keys": k.shape[0] ** 0.5}
     scores = q @ k.T / divisors.get(scale, q.shape[1] ** 0.5)
-    output = scores.masked_fill(~mask, -math.inf).softmax(axis) @ v
+    filled = scores.masked_fill(~mask, -math.inf)
+    if fill in NOT_LOW:
+        filled = lowered(scores, ~mask, fill)
+    weights = unshifted(scores, mask) if fill == "unshifted" else filled.softmax(axis)
+    output = weights @ v
     size = memory.shape[0]
     new = {"inputs": x, "outputs": output[-x.shape[0] :], "keys": x @ W_k}[what]
     held = {"both": torch.cat([memory, new]), "segment": new, "memory": memory}[keeps]
@@ -695,6 +706,15 @@ def _segment_without_grad(x, memory, weights):
         (*draw(134, (2, 2), (1, 2)), draw(135, *[(2, 2)] * 3)),
         (*draw(136, (3, 4), (2, 4)), draw(137, *[(4, 4)] * 3)),
         (*draw(138, (2, 4), (5, 4)), draw(139, *[(4, 4)] * 3)),
+        (  # scores near -30,000 that rise by 25 from key to key
+            torch.tensor([[149.875, 0.5], [149.75, -1.2], [149.625, 2.0]]),
+            torch.tensor([[150.0, 1.5]]),
+            (
+                torch.tensor([[-1.875, 0.0], [0.0, 0.0]]),
+                torch.tensor([[1.0, 0.0], [0.0, 0.0]]),
+                torch.tensor([[0.0, 0.0], [1.0, -1.0]]),
+            ),
+        ),
     ],
     mistakes=[
         wrong(
@@ -739,6 +759,8 @@ def _segment_without_grad(x, memory, weights):
             "A token sees the memory and its own segment up to itself.",
             triangle="none",
         ),
+        not_low_enough("fill"),
+        not_shifted(fill="unshifted", axis=-1),
         wrong(
             "the scores are not scaled",
             "scale",

@@ -6,8 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course_utils.exercises.common import (
+    NOT_LOW,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    unshifted,
+)
 from course_utils.exercises.model import exercise, wrong
-from course_utils.exercises.probes import draw
+from course_utils.exercises.probes import draw, far_apart
 
 NOTEBOOK = "14_fine_tuning"
 
@@ -701,7 +708,10 @@ def _prefix_attend(
     scores = queries @ all_keys.mT / divisors.get(scaled, all_keys.shape[1] ** 0.5)
     if fill == "after":
         return scores.softmax(axis) * mask @ all_values
-    scores = scores.masked_fill(~mask, fill)
+    if fill == "unshifted":
+        return unshifted(scores, mask) @ all_values
+    hides = fill in NOT_LOW
+    scores = lowered(scores, ~mask, fill) if hides else scores.masked_fill(~mask, fill)
     if softmax in ("two", "two, halved"):
         parts = scores.split([m, keys.shape[1]], -1)
         both = torch.cat([part.softmax(axis) for part in parts], -1) @ all_values
@@ -732,6 +742,15 @@ def _by_parts(q, k, v, pk, pv, real):
     return (on_prefix - total).exp() @ pv + (on_tokens - total).exp() @ v
 
 
+def _low_scores(seed, real_keys):
+    """A probe whose scores, prefix first, are those of `probes.far_below`."""
+    batch, num_keys = real_keys.shape
+    queries, keys = far_apart(2, 1 + num_keys)
+    values, prefix_values = draw(seed, (batch, num_keys, 4), (1, 4))
+    queries, tokens = (x.expand(batch, -1, -1).clone() for x in (queries, keys[1:]))
+    return queries, tokens, values, keys[:1], prefix_values, real_keys
+
+
 _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 1, 0, 0]])]
 
 
@@ -749,6 +768,7 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 
         (*draw(1431, (1, 1, 2), (1, 3, 2), (1, 3, 2), (1, 2), (1, 2)), _REAL[0]),
         (*draw(1432, (2, 3, 5), (2, 4, 5), (2, 4, 5), (2, 5), (2, 5)), _REAL[1]),
         (*draw(1433, (2, 2, 6), (2, 4, 6), (2, 4, 6), (3, 6), (3, 6)), _REAL[1]),
+        _low_scores(1434, torch.tensor([[1, 0, 0, 0], [1, 1, 1, 0]]).bool()),
     ],
     mistakes=[
         wrong(
@@ -821,6 +841,8 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 
             "exp(0) = 1 is a weight; -inf gives none.",
             fill=0.0,
         ),
+        not_low_enough("fill"),
+        not_shifted(fill="unshifted", softmax="one", axis=-1),
         wrong(
             "the mask comes after the softmax",
             "mask timing",

@@ -5,8 +5,9 @@ import math
 import torch
 from torch import nn
 
+from course_utils.exercises.common import lowered
 from course_utils.exercises.model import exercise, wrong
-from course_utils.exercises.probes import draw
+from course_utils.exercises.probes import draw, far_below
 
 NOTEBOOK = "15_mistakes_clinic"
 
@@ -208,6 +209,8 @@ def _filled(scores, mask, *, fill="lowest", empty="zero", hides="right", axis=-1
               "low": -1e4}  # fmt: skip
     if when == "after":
         weights = torch.softmax(scores, dim=axis) * visible
+    elif fill == "by 50":
+        weights = torch.softmax(lowered(scores, ~visible, fill), dim=axis)
     else:
         weights = torch.softmax(scores.masked_fill(~visible, number[fill]), dim=axis)
     seen = {
@@ -259,7 +262,7 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
         (torch.zeros(3, 4, dtype=torch.float16), _SEEN),
         (*draw(150, (3, 4)), _SEEN),
         (*draw(151, (2, 3, 5), scale=2.0), torch.arange(30).reshape(2, 3, 5) % 4 != 1),
-        (draw(152, (3, 4))[0] - 3e4, _SEEN),
+        (far_below(3, 4), _SEEN),
         (torch.zeros(3, 4, dtype=torch.bfloat16), _SEEN),
     ],
     mistakes=[
@@ -318,6 +321,7 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
             "overflow",
             "Scores may lie below -10,000; only the lowest number of the dtype is below all "
             "of them.",
+            {"fill": "by 50"},
             fill="low",
             when="before",
         ),

@@ -4,8 +4,15 @@ import math
 
 import torch
 
+from course_utils.exercises.common import (
+    NOT_LOW,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    unshifted,
+)
 from course_utils.exercises.model import exercise, wrong
-from course_utils.exercises.probes import draw
+from course_utils.exercises.probes import draw, far_apart
 
 NOTEBOOK = "16_recall"
 
@@ -26,7 +33,11 @@ def _attention(
         scores = scores + seen
     if hide == "before":
         scores = scores.masked_fill(~seen, -math.inf)
+    if hide in NOT_LOW:
+        scores = lowered(scores, ~seen, hide)
     weights = torch.softmax(scores, dim=axis).nan_to_num(0.0)
+    if hide == "unshifted":
+        weights = unshifted(scores, seen)
     weights = weights / d_k**0.5 if scale == "after" else weights
     if hide == "after":
         weights = weights.masked_fill(~seen, 0.0)
@@ -53,6 +64,7 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
         (_Q, _K, _V, torch.tensor([[True, False, False], [True, True, False], [True] * 3])),
         (_Q2, _K2, _V2, _TRIANGLE),
         (_Q3, _K3, _V3, _REAL),
+        (*(x[None, None] for x in far_apart(4, 4)), *draw(164, (1, 1, 4, 4)), _TRIANGLE),
     ],
     mistakes=[
         wrong(
@@ -97,6 +109,9 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
             "exp(0) = 1 is a weight; -inf gives none.",
             hide="zero",
         ),
+        not_low_enough("hide", "at -1", "at -100"),
+        not_low_enough("hide", "by 50", scale="root"),
+        not_shifted(hide="unshifted", axis=-1),
         wrong(
             "the mask is not used",
             "mask missing",
@@ -171,8 +186,10 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
             V,
         ),
         lambda Q, K, V, mask: (
-            lambda e: (e / e.sum(-1, keepdim=True)) @ V
-        )(torch.exp(Q @ K.mT / math.sqrt(K.shape[-1])) * mask),
+            lambda s: (lambda e: e / e.sum(-1, keepdim=True))(
+                torch.exp(s - s.amax(-1, keepdim=True)) * mask
+            ) @ V
+        )(Q @ K.mT / math.sqrt(K.shape[-1])),
     ],
 )  # fmt: skip
 def attention_in_one_line(Q, K, V, mask):

@@ -64,6 +64,14 @@ _ADVICE = (
         "in a matrix product the last axis on the left must equal the last but one on the right",
     ),
     (r"shape '\[.*\]' is invalid", "a reshape must keep the number of entries"),
+    (
+        r"not implemented for '(Long|Bool|Int|Short|Byte|Char)'|must be either a floating point",
+        "this operation needs floating-point numbers: convert to float first, with .float()",
+    ),
+    (
+        r"meta tensor",
+        "a meta tensor has a shape but no numbers: make the tensor without device='meta'",
+    ),
     (r"only supports boolean masks|bool", "a mask must be boolean: compare, or use .bool()"),
     (r"same dtype|expected scalar type", "two tensors have different dtypes: convert one"),
     (r"missing \d+ required positional", "something is called with too few arguments"),

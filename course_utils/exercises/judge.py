@@ -16,7 +16,7 @@ from course_utils.exercises.findings import Trial, findings
 from course_utils.exercises.model import Exercise, Mistake
 from course_utils.exercises.mutants import likeness
 from course_utils.exercises.runner import SECONDS, Session, outcome, run_answer
-from course_utils.exercises.source import is_untouched
+from course_utils.exercises.source import WORDS, is_untouched
 from course_utils.exercises.values import Gap, Raised, gap, number, numbers_in, show
 
 
@@ -120,7 +120,8 @@ def _judge_runs(exercise: Exercise, answer: Any, session: Session) -> Verdict:
     expected = [outcome_of(exercise, (), i) for i in range(len(exercise.probes))]
     gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
     for run in runs:
-        if isinstance(run.value, Raised) and run.value.type_name == "NotImplementedError":
+        is_error = isinstance(run.value, Raised)
+        if is_error and run.value == Raised("NotImplementedError", WORDS):
             return Verdict("unfinished", facts=(run.where,) if run.where else ())
     side_effects = _side_effects(exercise, runs)
     repeats = gap(given[-1], repeated.value).size <= 1
@@ -141,7 +142,7 @@ def _judge_runs(exercise: Exercise, answer: Any, session: Session) -> Verdict:
         facts = [f"it raised {show(case.given)}", runs[first].where, advice(case.given)]
         status = "error"
     else:
-        if gaps[first].size > 1 and repeats:
+        if gaps[first].size > 1 and repeats and not gaps[first].of_dtype:
             measured = _measured(exercise, answer, expected, given, first)
         facts = [] if measured.exact else _facts(exercise, answer, case, gaps[first])
         status = "wrong"

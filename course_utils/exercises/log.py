@@ -20,11 +20,16 @@ from filelock import FileLock, Timeout
 
 LONGEST = 100_000  # bytes of a line; ours are far shorter
 _TEXTS = ("exercise", "outcome", "code", "time", "card", "rating")  # what an entry may hold
+_NO_FILE = (OSError, RuntimeError, ValueError, Timeout)  # no such user, too long, a NUL, ...
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def path() -> Path:
-    """Where the log is: COURSE_PROGRESS, or beside the notebooks, or in the home folder."""
+    """Where the log is: COURSE_PROGRESS, or beside the notebooks, or in the home folder.
+
+    Raises:
+        RuntimeError: the home folder of the user that "~" or "~name" means is not known.
+    """
     if os.environ.get("COURSE_PROGRESS"):
         return Path(os.environ["COURSE_PROGRESS"]).expanduser()
     notebooks = _REPOSITORY / "notebooks"
@@ -41,8 +46,8 @@ def write(event: str, exercise: str | None = None, **more) -> str:
     if exercise is not None:
         entry["exercise"] = exercise
     line = json.dumps(entry | more, ensure_ascii=False).encode() + b"\n"
-    file = path()
     try:
+        file = path()
         file.parent.mkdir(parents=True, exist_ok=True)
         with _lock(), open(file, "a+b") as log:
             if log.seek(0, os.SEEK_END):
@@ -50,8 +55,9 @@ def write(event: str, exercise: str | None = None, **more) -> str:
                 if log.read(1) != b"\n":  # the line before was cut short
                     line = b"\n" + line
             log.write(line)
-    except (OSError, Timeout) as error:
-        return f"Progress is not saved: {error}. Set COURSE_PROGRESS to a file you can write."
+    except _NO_FILE as error:
+        reason = str(error)[:200].rstrip(".")
+        return f"Progress is not saved: {reason}. Set COURSE_PROGRESS to a file you can write."
     return ""
 
 
@@ -62,14 +68,14 @@ def _lock() -> FileLock:
 
 
 def read() -> list[dict]:
-    """All entries that can be read, oldest first."""
-    file = path()
-    if not file.is_file():  # a pipe would be waited for
-        return []
+    """All entries that can be read, oldest first; none where there can be no file."""
     try:
+        file = path()
+        if not file.is_file():  # a pipe would be waited for
+            return []
         with open(file, "rb") as log:
             return [entry for line in _lines(log) if _is_ours(entry := _parsed(line))]
-    except OSError:
+    except _NO_FILE:
         return []
 
 

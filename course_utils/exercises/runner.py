@@ -3,13 +3,15 @@
 The code runs in a thread of its own, under a time limit that works on every system: when time is
 up an exception is raised inside that thread, and if the code catches it, another one that never
 comes back, so that the thread sleeps for good and costs nothing. What the code prints is kept
-short; random state, default dtype and the arguments are put back as they were.
+short; random state, default dtype, print options, the working folder and the arguments are put back
+as they were.
 """
 
 import contextlib
 import ctypes
 import io
 import linecache
+import os
 import random
 import sys
 import threading
@@ -277,6 +279,12 @@ def _global_state_kept():
     torch_state, python_state = torch.get_rng_state(), random.getstate()
     numpy_state = numpy.random.get_state() if numpy else None
     dtype = torch.get_default_dtype()
+    torch_printing = torch._tensor_str.get_printoptions()
+    numpy_printing = numpy.get_printoptions() if numpy else {}
+    try:
+        folder = os.getcwd()
+    except OSError:  # it was removed meanwhile
+        folder = None
     try:
         yield
     finally:
@@ -284,4 +292,9 @@ def _global_state_kept():
         random.setstate(python_state)
         if numpy:
             numpy.random.set_state(numpy_state)
+            numpy.set_printoptions(**numpy_printing)
         torch.set_default_dtype(dtype)
+        torch.set_printoptions(**torch_printing)
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                os.chdir(folder)

@@ -13,8 +13,8 @@ from typing import Any
 
 from course_utils.exercises.model import Exercise
 
-_WORDS = "your turn"
-_TODO = f'raise NotImplementedError("{_WORDS}")'
+WORDS = "your turn"  # of the error that a stub raises
+_TODO = f'raise NotImplementedError("{WORDS}")'
 _BLOCK = re.compile(r"^([ \t]*)# >>>[^\n]*\n.*?^[ \t]*# <<<[^\n]*\n?", re.M | re.S)
 _MARK = re.compile(r"^[ \t]*# (?:>>>|<<<)[^\n]*\n?", re.M)
 
@@ -91,7 +91,7 @@ def _codes(answer: Any) -> list[tuple]:
 
 
 def _essence(code: CodeType) -> tuple:
-    return code.co_code, code.co_names, _WORDS in code.co_consts
+    return code.co_code, code.co_names, WORDS in code.co_consts
 
 
 def _codes_of_text(source: str) -> list[tuple]:

@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -21,6 +22,9 @@ class Opaque:
     type_name: str
 
 
+TOO_LARGE = Opaque("int too large for a float")
+
+
 @dataclass(frozen=True)
 class Raised:
     """An exception as an outcome: some known mistakes are known by the error they raise."""
@@ -33,18 +37,26 @@ class Raised:
 class Gap:
     """How far a value is from the expected one, in tolerances.
 
-    `fact` says what is certain; `index` leads to the first entry that differs, part by part.
+    `fact` says what is certain; `index` leads to the first entry that differs, part by part;
+    `of_dtype` is true where the fact is that the dtype is another one.
     """
 
     size: float
     fact: str = ""
     index: tuple = ()
+    of_dtype: bool = False
 
 
 def freeze(value: Any) -> Any:
-    """A copy of an outcome that later code cannot change; tensors lose their gradient."""
+    """A copy of an outcome that later code cannot change; tensors lose their gradient.
+
+    Sparse tensors become dense ones, for what counts is the numbers.
+    """
     if isinstance(value, Tensor):
-        return value.detach().cpu().clone()
+        nested = value.is_nested
+        return Opaque("nested tensor") if nested else _dense(value.detach()).cpu().clone()
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return TOO_LARGE
     if value is None or type(value) in (bool, int, float, str, Raised):
         return value
     if isinstance(value, (list, tuple)):
@@ -54,8 +66,18 @@ def freeze(value: Any) -> Any:
     if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a numpy number
         return value.item()
     if isinstance(value, Real):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return TOO_LARGE
     return Opaque(type(value).__name__)
+
+
+def _dense(x: Tensor) -> Tensor:
+    """A tensor whose numbers stand in memory one beside the other."""
+    if x.is_quantized:
+        return x.dequantize()
+    return x if x.layout == torch.strided else x.to_dense()
 
 
 def fresh(value: Any) -> Any:
@@ -127,6 +149,7 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
             math.inf,
             f"the dtype is {_dtype(given)}: it holds {_KINDS.get(_kind(given), 'other numbers')}, "
             f"not {_KINDS[_kind(expected)]}",
+            of_dtype=True,
         )
     if not expected.numel():
         return Gap(0.0)
@@ -137,20 +160,25 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
     distance = distance.masked_fill(same, 0.0).nan_to_num(nan=math.inf)
     worst = distance.max().item()
     first = tuple((distance > 1).nonzero()[0].tolist()) if worst > 1 else ()
-    return Gap(worst, _nan_fact(expected, given), first)
+    fact = _nan_fact(expected, given)
+    coarse = given.dtype in (torch.float16, torch.bfloat16) and given.dtype != expected.dtype
+    if coarse and not fact:
+        fact = f"the dtype is {_dtype(given)}, which keeps only 3 digits"
+        return Gap(worst, fact, first, of_dtype=True)
+    return Gap(worst, fact, first)
 
 
 def _nan_fact(expected: Tensor, given: Tensor) -> str:
     bad = int((~given.isfinite()).sum()) - int((~expected.isfinite()).sum())
-    if bad > 0:
-        return f"{bad} of {given.numel()} entries are NaN or infinite"
-    coarse = given.dtype in (torch.float16, torch.bfloat16) and given.dtype != expected.dtype
-    return f"the dtype is {_dtype(given)}, which keeps only 3 digits" if coarse else ""
+    return f"{bad} of {given.numel()} entries are NaN or infinite" if bad > 0 else ""
 
 
 def _number_gap(expected: float, given: Any) -> Gap:
     if isinstance(given, Tensor) and given.numel() == 1:
         given = given.item()
+    if isinstance(given, Opaque):
+        one = "" if given is TOO_LARGE else ", not one number"
+        return Gap(math.inf, f"it is {_article(given)}{one}")
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         return Gap(math.inf, f"it is {_article(given)}, not one number")
     if not (math.isfinite(given) and math.isfinite(expected)):
@@ -161,7 +189,7 @@ def _number_gap(expected: float, given: Any) -> Gap:
 
 
 def _list_gap(expected: list, given: Any) -> Gap:
-    if isinstance(given, Tensor) and expected and not isinstance(expected[0], Tensor):
+    if isinstance(given, Tensor) and not (expected and isinstance(expected[0], Tensor)):
         given = given.tolist()
     if not isinstance(given, list):
         return Gap(math.inf, f"it returned {_article(given)}, not {len(expected)} values")
@@ -189,7 +217,7 @@ def _first_that_differs(gaps: dict) -> Gap:
         if found.size > 1:
             part = f"entry {key}" if isinstance(key, int) else key
             fact = f"{part}: {found.fact}" if found.fact else ""
-            return Gap(size, fact, (key, *found.index))
+            return Gap(size, fact, (key, *found.index), found.of_dtype)
     return Gap(size)
 
 

@@ -143,7 +143,7 @@ class Order:
 
 
 class Keyword:
-    """A word or a few; case, spaces and hyphens make no difference.
+    """A word or a few, read as `_essence` does: "the attention mechanisms" is "attention".
 
     Args:
         right: the word as it is shown.
@@ -166,15 +166,42 @@ class Keyword:
         return True
 
     def judge(self, given: Any) -> Judged:
-        """Compare the letters only."""
-        text = _bare(str(given))
+        """Compare what is essential in the words."""
+        text = _essence(str(given))
         if not text:
             return Judged(None, f"Answer with {self.wanted}.")
-        if text in map(_bare, self.accepted):
+        if text in map(_essence, self.accepted):
             return Judged(True)
-        named = {_bare(word): message for word, message in self.slips.items()}
+        named = {_essence(word): message for word, message in self.slips.items()}
         return Judged(False, named.get(text, "Another word is meant."))
 
 
 def _bare(text: str) -> str:
     return "".join(c for c in text.lower().replace("and", "") if c.isalnum())
+
+
+_BEFORE = {"a", "an", "the", "all", "only", "by"}  # words that an answer may begin with
+_BEHIND = {"layer", "mechanism"}  # and end with, where others are left
+
+
+def _essence(text: str) -> str:
+    """The letters and digits of some words, without what makes no difference to their meaning.
+
+    Case, spaces, signs and "and" do not count, nor do a plural s, British or American spelling,
+    and the words of _BEFORE and _BEHIND.
+    """
+    words = [_singular(_american(word)) for word in re.split(r"[\W_]+", text.lower()) if word]
+    while len(words) > 1 and words[0] in _BEFORE:
+        words.pop(0)
+    while len(words) > 1 and words[-1] in _BEHIND:
+        words.pop()
+    return "".join(word for word in words if word != "and")
+
+
+def _singular(word: str) -> str:
+    return re.sub(r"(?<=[sc]h)es$|(?<=..[^s])s$", "", word)
+
+
+def _american(word: str) -> str:
+    word = re.sub(r"^(learn|burn|spell)t$", r"\1ed", word)
+    return re.sub(r"(?<=...)is(?=(e|ed|es|er|ing|ation|ations)$)", "iz", word)

@@ -5,6 +5,7 @@ Every kind of answer, here and in `chosen`, has `wanted` (how to type it), `righ
 comes to the same).
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from course_utils.recall.formulas import Formula, Impossible
 from course_utils.recall.spelling import Unreadable
 
 _DRAWS = 3  # random inputs on which two formulas must agree
+_BETWEEN = re.compile(r"(?<=[\w.)])(\s*[;&]\s*|,?\s+and\s+|\s+)(?=[\w.])")  # two numbers
 _CLOSE = {"rtol": 1e-6, "atol": 1e-9}
 
 
@@ -173,6 +175,7 @@ class Number:
         within: largest relative error; 0 for counts.
         shown: how the right number is written, for one that is measured.
         count: how many numbers it is.
+        same: other numbers that mean the same, such as an axis counted from the end.
     """
 
     def __init__(
@@ -182,9 +185,10 @@ class Number:
         within: float = 0.0,
         shown: str = "",
         count: int = 1,
+        same: Sequence[Any] = (),
     ):
         self.proof, self.slips, self._within, self._shown = proof, slips or {}, within, shown
-        self._count = count
+        self._count, self._same = count, same
 
     @property
     def wanted(self) -> str:
@@ -208,7 +212,7 @@ class Number:
     @property
     def accepted(self) -> tuple:
         """Ways to type it."""
-        return self._value, self.right
+        return self._value, self.right, *self._same
 
     @property
     def refused(self) -> tuple:
@@ -222,10 +226,10 @@ class Number:
     def judge(self, given: Any) -> Judged:
         """Compare with the right number and with the known slips."""
         try:
-            value = Formula(_typed(given), []).value({})
+            value = Formula(self._text(given), []).value({})
         except (Unreadable, Impossible) as error:
             return Judged(None, f"{error}.")
-        if self._near(value, self._value):
+        if any(self._near(value, right) for right in (self._value, *self._same)):
             return Judged(True)
         for slip, message in self.slips.items():
             if self._near(value, slip):
@@ -233,6 +237,11 @@ class Number:
         if value.numel() != self._count:
             return Judged(False, f"{value.numel()} numbers are given, {self._count} asked for.")
         return Judged(False, "It is another number.")
+
+    def _text(self, given: Any) -> str:
+        """What was typed; where several numbers are asked for, spaces and "and" part them too."""
+        text = _typed(given)
+        return text if self._count == 1 else _BETWEEN.sub(", ", text)
 
     def _near(self, value: Tensor, wanted: Any) -> bool:
         wanted = _row(wanted)

@@ -159,7 +159,10 @@ def _alike(
     def job(mutant: Mutant) -> Callable[[], bool]:
         def agrees() -> bool:
             outcomes = (_outcome(exercise, mutant, inputs, i) for i in order)
-            return all(gap(x, wanted[i]).size <= 1 for i, x in zip(order, outcomes))
+            return all(
+                gap(x, wanted[i]).size <= 1 and _same_form(x, wanted[i])
+                for i, x in zip(order, outcomes)
+            )
 
         return agrees
 
@@ -177,6 +180,15 @@ def _outcome(exercise: Exercise, mutant: Mutant, inputs: list[tuple], i: int) ->
         except Exception as error:
             mutant.outcomes[i] = Raised(type(error).__name__, "")
     return mutant.outcomes[i]
+
+
+def _same_form(a: Any, b: Any) -> bool:
+    """Whether no list stands where the other outcome has a tensor of the same numbers."""
+    if isinstance(a, list) and isinstance(b, list):
+        return all(map(_same_form, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return all(_same_form(a[key], b[key]) for key in a)
+    return isinstance(a, list) == isinstance(b, list)
 
 
 def _has_values(given: Any) -> bool:

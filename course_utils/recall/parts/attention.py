@@ -167,7 +167,8 @@ CARDS = [
         "softmax-axis", "02_masked_softmax", "softmax axis", "002-78",
         "Scores are (B, h, Tq, Tk). Which axis does the softmax run over? Answer with its index.",
         Number(_axis_of_ones,
-               {2: "Then the weights of one key sum to 1 over the queries."}),
+               {2: "Then the weights of one key sum to 1 over the queries.",
+                -2: "Then the weights of one key sum to 1 over the queries."}, same=[-1]),
         "Over the keys: the last axis, dim=-1.",
     ),
     card(
@@ -183,7 +184,7 @@ CARDS = [
     card(
         "minus-infinity-everywhere", "02_masked_softmax", "empty row", "C-57",
         "All keys of a query are hidden with -inf. What does `F.softmax` give for its weights?",
-        Keyword("NaN", ["nans", "not a number"],
+        Keyword("NaN", ["not a number", "all of them NaN", "NaN everywhere"],
                 {"0": "That is what masked_softmax of this course gives; F.softmax does not.",
                  "1/n": "That is what a finite filler such as -1e9 gives."}),
         "-inf minus the maximum -inf is no number. This course's `masked_softmax` gives zeros.",
@@ -233,8 +234,13 @@ CARDS = [
     card(
         "two-kinds-of-positions", "07_positional_encoding", "position", "002-80 002-89",
         "Sinusoidal, fixed, is one kind of positional encoding. The other that note 002 names?",
-        Keyword("learned", ["learnable", "trained", "learned positional embeddings",
-                            "learned embedding", "learned position embeddings", "可学习"]),
+        Keyword("learned",
+                [*(" ".join((how, *what.split()))
+                   for how in ("learned", "learnable", "trained", "trainable")
+                   for what in ("", "embedding", "encoding", "position", "vector",
+                                "position embedding", "positional embedding",
+                                "positional encoding", "position encoding", "position vector")),
+                 "可学习"]),
         "One trained vector for each position, as for words.",
     ),
     card(

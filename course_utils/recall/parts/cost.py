@@ -204,8 +204,9 @@ CARDS = [
     card(
         "reformer", "13_long_sequences", "", "002-83",
         "Reformer compares only tokens that fall into the same bucket. How are buckets found?",
-        Keyword("LSH", ["locality-sensitive hashing", "hashing", "locality sensitive hash",
-                        "hash", "random rotations", "局部敏感哈希"],
+        Keyword("LSH", ["locality-sensitive hashing", "hashing", "locality-sensitive hash",
+                        "LSH hashing", "LSH attention", "hash", "hash function",
+                        "random rotations", "局部敏感哈希"],
                 {"clustering": "Near it; but no clusters are learned.",
                  "window": "That is Longformer."}),
         "Similar vectors get the same hash with high probability.",

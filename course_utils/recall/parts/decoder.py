@@ -128,7 +128,7 @@ CARDS = [
         "what-cross-attention-shows", "04_bahdanau_translation", "", "002-90 002-110 002-103",
         "A map of cross-attention shows which source words each target word draws on. The word "
         "for such a pairing of words?",
-        Keyword("alignment", ["word alignment", "an alignment", "soft alignment", "对齐"],
+        Keyword("alignment", ["word alignment", "soft alignment", "对齐"],
                 {"attention": "It is attention; the pairing of words is meant.",
                  "translation": "The pairing of words is meant."}),
         "Nobody tells the model which words belong together; it learns that from translating.",

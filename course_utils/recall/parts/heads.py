@@ -179,8 +179,10 @@ CARDS = [
     card(
         "after-the-heads", "06_multi_head_attention", "projection", "002-79 002-88",
         "Heads are joined by concatenation. What comes then?",
-        Keyword("a linear map", ["linear", "linear layer", "W_o", "W^O", "linear transformation",
-                                 "output projection", "projection", "线性变换", "线性层"],
+        Keyword("a linear map", ["linear", "linear mapping", "linear transformation",
+                                 "linear transform", "linear projection", "projection",
+                                 "output projection", "W_o", "W^O", "dense", "fully connected",
+                                 "线性变换", "线性层"],
                 {"softmax": "The softmax is inside each head.",
                  "FFN": "That is the next sub-layer.",
                  "add & norm": "First the heads are mixed."}),

@@ -41,7 +41,9 @@ CARDS = [
     card(
         "core-mechanism", "05_self_attention", "", "002-64 002-85",
         "Which mechanism takes the place of recurrence and convolution in the Transformer?",
-        Keyword("attention", ["self-attention", "the attention mechanism", "注意力", "自注意力"],
+        Keyword("attention", ["self-attention", "multi-head attention",
+                              "multi-head self-attention", "dot-product attention",
+                              "scaled dot-product attention", "注意力", "自注意力"],
                 {"MLP": "The feed-forward network is there too, but no position sees another in "
                  "it."}),
         "Every position looks at every other in one step.",

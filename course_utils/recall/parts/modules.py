@@ -134,8 +134,10 @@ CARDS = [
         "002-112 002-102 002-103",
         "The drawing of note 002: generated tokens go up through the decoder. In which module "
         "does the encoder's output join?",
-        Keyword("cross-attention", ["cross attention", "encoder-decoder attention", "cross-attn",
-                                    "交叉注意力"],
+        Keyword("cross-attention", ["encoder-decoder attention", "cross-attn",
+                                    "multi-head cross-attention",
+                                    "multi-head encoder-decoder attention",
+                                    "encoder-decoder cross-attention", "交叉注意力"],
                 {"self-attention": "There the target looks at itself only.",
                  "masked self-attention": "There the target looks at itself only.",
                  "FFN": "The FFN sees one position at a time.",

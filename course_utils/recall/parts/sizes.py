@@ -128,7 +128,7 @@ CARDS = [
         "objective-of-translation", "09_transformer_translation", "teacher forcing", "002-85",
         "In training the decoder reads the *true* target words, not its own guesses. The name of "
         "this?",
-        Keyword("teacher forcing", ["teacher-forcing", "教师强制", "强制教学"],
+        Keyword("teacher forcing", ["教师强制", "强制教学"],
                 {"label smoothing": "That softens the targets.",
                  "autoregression": "That is feeding its own guesses back, in generation."}),
         "So all positions can be trained at once.",
