@@ -30,26 +30,38 @@ def masked_softmax(
         mask: boolean, True = may look, broadcastable to the shape of `scores`.
 
     Raises:
-        TypeError, ValueError: scores, lengths or mask do not fit; the message says how to mend it.
+        TypeError, ValueError: scores, lengths or mask do not fit, or the mask could be read in two
+            ways; the message says how to mend it.
     """
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating-point, got {scores.dtype}: use .float()")
     if mask is not None:
-        check_boolean(mask)
+        mask = _mask_for(scores, mask)
     if valid_lens is not None:
         mask = combine_masks(mask, _lengths_for(scores, valid_lens))
     if mask is None:
         return F.softmax(scores, dim=-1)
-    try:
-        mask = mask.broadcast_to(scores.shape)
-    except RuntimeError:
-        raise ValueError(
-            f"a mask of shape {tuple(mask.shape)} does not broadcast to the scores' "
-            f"{tuple(scores.shape)}"
-        ) from None
     blind = ~mask.any(dim=-1, keepdim=True)  # (..., Tq, 1): no key to look at
     scores = scores.masked_fill(~mask, -math.inf).masked_fill(blind, 0.0)  # softmax(-inf..) = NaN
     return F.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
+
+
+def _mask_for(scores: Tensor, mask: Tensor) -> Tensor:
+    """The mask in the shape of the scores, if it can be read in one way only."""
+    check_boolean(mask)
+    shape, missing = tuple(mask.shape), scores.dim() - mask.dim()
+    if missing > 0 and len(shape) > 2 and shape[0] == len(scores) == scores.shape[missing] > 1:
+        raise ValueError(
+            f"for scores of shape {tuple(scores.shape)} a mask of shape {shape} could be per "
+            "sentence or per head: write mask[:, None] for one mask a sentence, mask[None] for "
+            "one a head"
+        )
+    try:
+        return mask.broadcast_to(scores.shape)
+    except RuntimeError:
+        raise ValueError(
+            f"a mask of shape {shape} does not broadcast to the scores' {tuple(scores.shape)}"
+        ) from None
 
 
 def _lengths_for(scores: Tensor, valid_lens: Tensor) -> Tensor:
@@ -117,7 +129,7 @@ class _Attention(nn.Module):
         if without_heads:
             queries, keys, values = (x.unsqueeze(1) for x in (queries, keys, values))
         mask = build_mask(mask, valid_lens, (*queries.shape[:3], keys.shape[2]))
-        queries = hide_blind(queries, mask)
+        queries = hide_blind(queries, mask)  # for the sake of gradients
         keys, values = hide_unseen(keys, mask), hide_unseen(values, mask)
         output, weights = self.attend(queries, keys, values, mask, return_weights)
         output = output.squeeze(1) if without_heads else output
@@ -163,9 +175,9 @@ def hide_unseen(x: Tensor, mask: Tensor | None) -> Tensor:
     return x.masked_fill(unseen.unsqueeze(-1), 0.0)
 
 
-def hide_blind(queries: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero the queries (B, h or 1, Tq, d) that may look at no key, for the sake of gradients."""
-    return queries if mask is None else hide_unseen(queries, mask.transpose(-2, -1))
+def hide_blind(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero what belongs to queries that may look at no key, in x (B, h or 1, Tq, d)."""
+    return x if mask is None else hide_unseen(x, mask.transpose(-2, -1))
 
 
 class AdditiveAttention(_Attention):
@@ -252,7 +264,7 @@ class MultiHeadAttention(nn.Module):
                 f"d_model = {d_model} cannot be split into num_heads = {num_heads} heads of one "
                 "size: choose num_heads so that it divides d_model"
             )
-        self.d_model, self.num_heads = d_model, num_heads
+        self.d_model, self.num_heads, self.bias = d_model, num_heads, bias
         self.attention = DotProductAttention(dropout)
         self.W_q = nn.Linear(d_model, d_model, bias=bias)
         self.W_k = nn.Linear(d_model, d_model, bias=bias)
@@ -285,8 +297,17 @@ class MultiHeadAttention(nn.Module):
             (B, Tq, d_model), and the weights (B, h, Tq, Tk), or None when not asked for.
         """
         queries = self.split_heads(self.W_q(queries))  # (B, h, Tq, d_model / h)
+        if not keys.shape[2]:  # no key to look at, whatever the mask says
+            mask = torch.zeros(1, 1, 1, 0, dtype=torch.bool, device=keys.device)
+        if mask is not None:
+            mask = check_mask(mask, *queries.shape[:3], keys.shape[2])
         heads, weights = self.attention.attend(queries, keys, values, mask, return_weights)
-        return self.W_o(self.merge_heads(heads)), weights
+        output = self.W_o(self.merge_heads(heads))
+        return self.zero_blind(output, mask) if self.bias else output, weights
+
+    def zero_blind(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Zero what belongs to queries that may look at no key, in x (B, Tq, d_model)."""
+        return hide_blind(x.unsqueeze(1), mask).squeeze(1)
 
     def forward(
         self,
@@ -311,7 +332,7 @@ class MultiHeadAttention(nn.Module):
         sizes = (len(queries), self.num_heads, queries.shape[1], keys.shape[1])
         mask = build_mask(mask, valid_lens, sizes)
         # hidden before they are projected, so that W_k and W_v get no gradient from them either
-        queries = hide_blind(queries.unsqueeze(1), mask).squeeze(1)
+        queries = self.zero_blind(queries, mask)
         keys = hide_unseen(keys.unsqueeze(1), mask).squeeze(1)
         values = hide_unseen(values.unsqueeze(1), mask).squeeze(1)
         output, weights = self.attend(queries, *self.project(keys, values), mask, return_weights)

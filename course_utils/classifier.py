@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from course_utils.masks import mask_from_valid_lens
+from course_utils.masks import mask_from_lengths
 from course_utils.token_encoder import TokenEncoder
 
 
@@ -21,10 +21,7 @@ def masked_mean(x: Tensor, valid_lens: Tensor) -> Tensor:
         ValueError: the lengths do not fit, or one of them is 0: nothing has no mean.
     """
     batch, steps, _ = x.shape
-    real = mask_from_valid_lens(valid_lens, steps, batch)
-    if real.shape != (batch, 1, 1, steps):
-        raise ValueError(f"valid_lens must have shape (B,), got {tuple(valid_lens.shape)}")
-    real = real.view(batch, steps, 1)
+    real = mask_from_lengths(valid_lens, steps, batch).view(batch, steps, 1)
     lengths = real.sum(dim=1)  # (B, 1)
     if (lengths == 0).any():
         raise ValueError(f"every sequence needs at least one token, got {valid_lens.tolist()}")

@@ -78,10 +78,21 @@ def perplexity(model: nn.Module, texts: Tensor) -> float:
     Args:
         model: from (B, T) ids to (B, T, V) logits of the next tokens.
         texts: (B, T) ids without padding; the first token of each is given, not predicted.
+
+    Returns:
+        at least 1; infinite for a model that is sure of what does not come.
+
+    Raises:
+        ValueError: there is no token to predict.
     """
+    if texts.dim() != 2 or not len(texts) or texts.shape[1] < 2:
+        raise ValueError(
+            f"perplexity needs (B, T) ids, a text or more of two tokens or more, got a tensor of "
+            f"shape {tuple(texts.shape)}"
+        )
     with evaluating(model):
         parts = [next_token_log_probs(model(part), part) for part in texts.split(64)]
-    return math.exp(-torch.cat(parts).double().mean().item())
+    return torch.cat(parts).double().mean().neg().exp().item()
 
 
 def keep_top_k(logits: Tensor, k: int) -> Tensor:
@@ -103,7 +114,7 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
 def keep_top_p(logits: Tensor, p: float) -> Tensor:
     """Only the smallest set of most probable tokens that together reach p (nucleus sampling).
 
-    Source: Holtzman et al. 2020. The most probable token always stays.
+    Source: Holtzman et al. 2020. The most probable token always stays; p = 1 keeps all.
 
     Raises:
         ValueError: p is not above 0 and at most 1.
@@ -111,9 +122,10 @@ def keep_top_p(logits: Tensor, p: float) -> Tensor:
     if not 0 < p <= 1:
         raise ValueError(f"top_p must be above 0 and at most 1, got {p}")
     ordered, order = logits.sort(dim=-1, descending=True, stable=True)
-    probs = ordered.softmax(dim=-1)
+    probs = ordered.double().softmax(dim=-1)
     before = probs.cumsum(dim=-1) - probs  # what the more probable tokens have already
-    ordered = ordered.masked_fill(before >= p, -math.inf)
+    if p < 1:  # rounding may bring a sum to 1 too early
+        ordered = ordered.masked_fill(before >= p, -math.inf)
     return torch.empty_like(logits).scatter(-1, order, ordered)
 
 

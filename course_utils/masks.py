@@ -42,6 +42,20 @@ def mask_from_valid_lens(
     return mask[:, None, None] if valid_lens.dim() == 1 else mask[:, None]
 
 
+def mask_from_lengths(lengths: Tensor, num_keys: int, batch: int) -> Tensor:
+    """As above, but one length per sentence only: (B,) -> (B, 1, 1, Tk).
+
+    Raises:
+        TypeError, ValueError: as above, and for (B, Tq) lengths.
+    """
+    lengths = torch.as_tensor(lengths)
+    if lengths.dim() != 1:
+        raise ValueError(
+            f"lengths must have shape (B,), got {tuple(lengths.shape)}: give one a sentence"
+        )
+    return mask_from_valid_lens(lengths, num_keys, batch)
+
+
 def padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
     """Hide padding: (B, Tk) token ids -> (B, 1, 1, Tk), True where the key is a real token."""
     return (tokens != pad_id)[:, None, None]

@@ -12,8 +12,11 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Corpus BLEU from 0 to 100 by sacreBLEU, lower-cased, its own 13a tokens.
 
     Raises:
+        TypeError: one of them is a single string.
         ValueError: the lists differ in length or are empty.
     """
+    if isinstance(hypotheses, str) or isinstance(references, str):
+        raise TypeError("BLEU takes two lists of sentences: write bleu([hypothesis], [reference])")
     if len(hypotheses) != len(references) or not references:
         raise ValueError(
             f"BLEU compares line by line: got {len(hypotheses)} hypotheses and "
@@ -30,6 +33,8 @@ def links_from_weights(weights: Tensor) -> set[tuple[int, int]]:
     The last source, <eos>, is no word and gets no link.
     """
     words = weights[:, :-1]
+    if not words.shape[1]:  # nothing but <eos>
+        return set()
     return {(int(source), target) for target, source in enumerate(words.argmax(dim=-1))}
 
 

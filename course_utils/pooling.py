@@ -19,6 +19,36 @@ KERNELS = {
     "epanechnikov": lambda u: (1 - u**2).clamp(min=0),
     "triangular": lambda u: (1 - u.abs()).clamp(min=0),
 }
+_NARROWEST = torch.finfo(torch.float32).tiny  # a width below divides by 0 in float32
+
+
+def distances(queries: Tensor, keys: Tensor) -> Tensor:
+    """x - x_i: (Tq,), (Tk,) -> (Tq, Tk).
+
+    Raises:
+        ValueError: queries and keys are not vectors.
+    """
+    if not queries.dim() == keys.dim() == 1:
+        raise ValueError(
+            f"queries and keys are numbers, (Tq,) and (Tk,), got {tuple(queries.shape)} and "
+            f"{tuple(keys.shape)}: use .flatten()"
+        )
+    return queries[:, None] - keys[None, :]
+
+
+def gaussian_scores(apart: Tensor, w: float | Tensor, mask: Tensor | None = None) -> Tensor:
+    """-(apart w)^2 / 2 for distances (Tq, Tk), with a number added in each row: its largest is 0.
+
+    The softmax does not see that number. It keeps a row from being -inf throughout, far from all
+    keys or for a large w. With a mask (Tq, Tk) it is the largest of the keys that are seen.
+    """
+    far = apart.abs()
+    if not far.numel():
+        return far
+    seen = far if mask is None else far.where(mask, math.inf)
+    nearest = seen.detach().amin(dim=-1, keepdim=True)  # (Tq, 1)
+    nearest = nearest.where(nearest < math.inf, 0.0)  # a query that sees no key
+    return -((far - nearest) * w * (far + nearest)) * w / 2  # far^2 - nearest^2, in a safe order
 
 
 def kernel_weights(
@@ -29,16 +59,17 @@ def kernel_weights(
     A query with no key in reach (possible for kernels that end) gets weights of zero.
 
     Raises:
-        ValueError: the width is not above 0 or the kernel is unknown.
+        ValueError: the width is not above 0, the kernel is unknown, or queries and keys are not
+            vectors.
     """
     if not width > 0:
         raise ValueError(f"the width must be above 0, got {width}")
     if kernel not in KERNELS:
         raise ValueError(f"unknown kernel {kernel!r}: use one of {', '.join(KERNELS)}")
-    distances = (queries[:, None] - keys[None, :]) / width  # (Tq, Tk)
+    apart, width = distances(queries, keys), max(width, _NARROWEST)  # (Tq, Tk)
     if kernel == "gaussian":  # the same numbers, safe far from all keys
-        return F.softmax(-(distances**2) / 2, dim=-1)
-    raw = KERNELS[kernel](distances)
+        return F.softmax(gaussian_scores(apart, 1 / width), dim=-1)
+    raw = KERNELS[kernel](apart / width)
     total = raw.sum(dim=-1, keepdim=True)
     return raw / total.where(total > 0, torch.ones_like(total))
 
@@ -63,8 +94,10 @@ class NWKernelRegression(nn.Module):
         self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """(Tq,), (Tk,), (Tk,) and a mask (Tq, Tk) -> predictions (Tq,) and weights (Tq, Tk)."""
-        scores = -(((queries[:, None] - keys[None, :]) * self.w) ** 2) / 2
-        weights = masked_softmax(scores, mask=mask)
+        apart = distances(queries, keys)  # (Tq, Tk)
+        if values.shape != keys.shape:
+            raise ValueError(f"{len(keys)} keys need as many numbers, got {tuple(values.shape)}")
+        weights = masked_softmax(gaussian_scores(apart, self.w, mask), mask=mask)
         return weights @ values, weights
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from course_utils.attention import AdditiveAttention
-from course_utils.masks import check_tokens, mask_from_valid_lens
+from course_utils.masks import check_tokens, mask_from_lengths, mask_from_valid_lens
 
 
 class GRUEncoder(nn.Module):
@@ -136,20 +136,37 @@ class BahdanauDecoder(GRUDecoder):
 
 
 class Seq2Seq(nn.Module):
-    """An encoder and one of the decoders above, used like a `Transformer`."""
+    """An encoder and one of the decoders above, used like a `Transformer`.
+
+    Raises:
+        ValueError: the two differ in num_layers or num_hiddens.
+    """
 
     def __init__(self, encoder: GRUEncoder, decoder: GRUDecoder):
         super().__init__()
+        sizes = [(part.gru.num_layers, part.gru.hidden_size) for part in (encoder, decoder)]
+        if sizes[0] != sizes[1]:
+            raise ValueError(
+                "encoder and decoder must have the same num_layers and num_hiddens, got "
+                f"{sizes[0]} and {sizes[1]}"
+            )
         self.encoder, self.decoder = encoder, decoder
 
     def start(self, src: Tensor, src_lens: Tensor) -> RecurrentState:
         """Encode the source and be ready for the first target token."""
+        check_tokens(src, self.encoder.embedding.num_embeddings)
+        src_lens = torch.as_tensor(src_lens)
+        mask = mask_from_lengths(src_lens, src.shape[1], len(src))  # (B, 1, 1, Ts)
         outputs, hidden = self.encoder(src, src_lens)
-        mask = mask_from_valid_lens(src_lens, src.shape[1], len(src))
         return RecurrentState(outputs, mask, hidden, hidden[-1])
 
     def decode(self, tgt: Tensor, state: RecurrentState):
-        """Read (B, T) tokens that follow those already read -> logits (B, T, V), next state."""
+        """Read (B, T) tokens that follow those already read -> logits (B, T, V), next state.
+
+        Raises:
+            TypeError, ValueError: the tokens do not fit, or there are none.
+        """
+        self._check_steps(tgt)
         return self.decoder(tgt, state)
 
     def forward(self, src: Tensor, src_lens: Tensor, tgt: Tensor) -> Tensor:
@@ -158,5 +175,11 @@ class Seq2Seq(nn.Module):
 
     def attention_maps(self, src: Tensor, src_lens: Tensor, tgt: Tensor) -> dict[str, Tensor]:
         """{"cross": (1, B, 1, Tt, Ts)}, or {} for a decoder without attention."""
+        self._check_steps(tgt)
         weights = self.decoder(tgt, self.start(src, src_lens), return_weights=True)[2]
         return {} if weights is None else {"cross": weights[None]}
+
+    def _check_steps(self, tgt: Tensor) -> None:
+        check_tokens(tgt, self.decoder.embedding.num_embeddings)
+        if not tgt.shape[1]:
+            raise ValueError(f"a GRU needs a token or more to read, got {tuple(tgt.shape)}")

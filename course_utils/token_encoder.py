@@ -6,7 +6,8 @@ classifier, a prediction of hidden or of next tokens) makes the model.
 
 from torch import Tensor, nn
 
-from course_utils.masks import check_tokens, combine_masks, mask_from_valid_lens
+from course_utils.attention import build_mask
+from course_utils.masks import check_tokens
 from course_utils.positional import LearnedPositionalEmbedding, PositionalEncoding
 from course_utils.transformer import EncoderBlock, initialise, run_blocks
 
@@ -40,7 +41,7 @@ class TokenEncoder(nn.Module):
         bias: bool = False,
     ):
         super().__init__()
-        self.vocab_size, self.d_model = vocab_size, d_model
+        self.vocab_size, self.d_model, self.num_heads = vocab_size, d_model, num_heads
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.positions = _positions(positions, d_model, dropout, max_len)
         self.blocks = nn.ModuleList(
@@ -70,8 +71,7 @@ class TokenEncoder(nn.Module):
         """
         check_tokens(tokens, self.vocab_size)
         batch, steps = tokens.shape
-        if valid_lens is not None:
-            mask = combine_masks(mask, mask_from_valid_lens(valid_lens, steps, batch))
+        mask = build_mask(mask, valid_lens, (batch, self.num_heads, steps, steps))
         x = self.positions(self.embedding(tokens) * self.d_model**0.5)  # (B, T, d_model)
         x, maps = run_blocks(self.blocks, x, mask, return_weights=return_weights)
         x = self.norm(x)

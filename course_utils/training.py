@@ -3,7 +3,7 @@
 import math
 import os
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 import torch
@@ -56,20 +56,25 @@ def update(
     """One step down the gradient of `loss`, whose norm is clipped to `clip`.
 
     Raises:
-        FloatingPointError: the loss is not finite; the weights stay as they are.
+        FloatingPointError: the loss or its gradient is not finite; the weights stay as they are.
     """
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    if not loss.isfinite():
-        lr = schedule.base_lrs[0]
-        raise FloatingPointError(
-            f"the loss is {loss.item()} at update {schedule.last_epoch + 1}: lower lr (now "
-            f"{lr:g}), raise warmup, and look for a fully masked row"
-        )
+    _check_finite("the loss", loss, schedule)
     optimizer.zero_grad()
     loss.backward()
-    nn.utils.clip_grad_norm_(parameters, clip)
+    norm = nn.utils.clip_grad_norm_(parameters, clip)
+    _check_finite("the norm of the gradient", norm, schedule)
     optimizer.step()
     schedule.step()
+
+
+def _check_finite(name: str, number: Tensor, schedule) -> None:
+    if not number.isfinite():
+        raise FloatingPointError(
+            f"{name} is {number.item()} at update {schedule.last_epoch + 1}: lower lr (now "
+            f"{schedule.base_lrs[0]:g}), raise warmup, and look for a fully masked row; the "
+            "weights are those before it"
+        )
 
 
 def _schedule(optimizer: torch.optim.Optimizer, steps: int, warmup: float):
@@ -81,7 +86,7 @@ def _schedule(optimizer: torch.optim.Optimizer, steps: int, warmup: float):
 
 def fit(
     model: nn.Module,
-    batches: Sequence[Any],
+    batches: Iterable[Any],
     loss_of: Callable[[Any], Tensor],
     *,
     lr: float = 1e-3,
@@ -90,10 +95,11 @@ def fit(
     weight_decay: float = 0.0,
     parameters: Iterable[nn.Parameter] | None = None,
 ) -> list[float]:
-    """Train any model with AdamW, one update per batch; it is left in evaluation mode.
+    """Train any model with AdamW, one update per batch; it ends in evaluation mode, come what may.
 
     Args:
-        batches: all of them, in order; a batch is whatever `loss_of` takes.
+        batches: all of them, in order; a batch is whatever `loss_of` takes. What has no length,
+            such as a generator, is read to its end first.
         loss_of: from a batch to the loss, a tensor without axes.
         lr: peak learning rate, reached after the share `warmup` of all updates, then falling
             to 0 in a line.
@@ -104,8 +110,11 @@ def fit(
 
     Raises:
         ValueError: there are no batches, or nothing to train.
-        FloatingPointError: the loss is no longer finite; the weights are those before it.
+        FloatingPointError: the loss or its gradient is no longer finite; the weights are those
+            before it.
     """
+    if not isinstance(batches, Sized):
+        batches = list(batches)
     chosen = model.parameters() if parameters is None else parameters
     chosen = [p for p in chosen if p.requires_grad]
     if not len(batches) or not chosen:
@@ -117,11 +126,13 @@ def fit(
     losses = []
     model.train()
     quiet = bool(os.environ.get("TQDM_DISABLE"))
-    for batch in tqdm(batches, desc="training", unit="batch", leave=False, disable=quiet):
-        loss = loss_of(batch)
-        update(loss, optimizer, schedule, clip)
-        losses.append(loss.item())
-    model.eval()
+    try:
+        for batch in tqdm(batches, desc="training", unit="batch", leave=False, disable=quiet):
+            loss = loss_of(batch)
+            update(loss, optimizer, schedule, clip)
+            losses.append(loss.item())
+    finally:
+        model.eval()
     return losses
 
 
@@ -171,24 +182,27 @@ class Trainer:
         self.schedule = _schedule(self.optimizer, self.steps, warmup)
 
     def run(self, epochs: int | None = None) -> list[float]:
-        """Train for some epochs, or to the end; the model is left in evaluation mode.
+        """Train for some epochs, or to the end; the model ends in evaluation mode, come what may.
 
         Returns:
             the mean loss per real token, once an epoch (the last one may be cut off).
 
         Raises:
-            FloatingPointError: the loss is no longer finite; the weights are those before it.
+            FloatingPointError: the loss or its gradient is no longer finite; the weights are those
+                before it.
         """
         end = math.inf if epochs is None else self.step + epochs * self.steps_per_epoch
         end, losses = min(end, self.steps), []
         self.model.train()
         quiet = bool(os.environ.get("TQDM_DISABLE"))  # the notebook bar does not read it by itself
-        with tqdm(
-            total=end - self.step, desc="training", unit="batch", leave=False, disable=quiet
-        ) as bar:
-            while self.step < end:
-                losses.append(self._epoch(bar))
-        self.model.eval()
+        try:
+            with tqdm(
+                total=end - self.step, desc="training", unit="batch", leave=False, disable=quiet
+            ) as bar:
+                while self.step < end:
+                    losses.append(self._epoch(bar))
+        finally:
+            self.model.eval()
         return losses
 
     def _epoch(self, bar: tqdm) -> float:
@@ -205,8 +219,8 @@ class Trainer:
     def _update(self, batch: Batch) -> float:
         logits = self.model(batch.src, batch.src_lens, batch.tgt_in)  # (B, Tt, V)
         loss = masked_cross_entropy(logits, batch.tgt_out, label_smoothing=self.label_smoothing)
-        self.step += 1
         update(loss, self.optimizer, self.schedule, self.clip)
+        self.step += 1
         return loss.item()
 
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils.attention import MultiHeadAttention, hide_unseen
-from course_utils.masks import causal_mask, check_tokens, mask_from_valid_lens
+from course_utils.masks import causal_mask, check_tokens, mask_from_lengths
 from course_utils.positional import LearnedPositionalEmbedding, PositionalEncoding
 
 
@@ -250,12 +250,13 @@ class DecoderBlock(nn.Module):
 class DecoderState:
     """What decoding remembers: the encoded source, and keys and values of the target so far.
 
-    source: per layer, keys and values (B, h, Ts, d/h); source_mask: (B, 1, 1, Ts).
+    source: per layer, keys and values (B, h, Ts, d/h); source_mask: (B, 1, 1, Ts), or None where
+    nothing is hidden.
     target: per layer, keys and values (B, h, T, d/h) or None before the first token.
     """
 
     source: list[tuple[Tensor, Tensor]]
-    source_mask: Tensor
+    source_mask: Tensor | None
     target: list[tuple[Tensor, Tensor] | None]
     length: int = 0
 
@@ -268,7 +269,7 @@ class DecoderState:
         return replace(
             self,
             source=[pick(pair) for pair in self.source],
-            source_mask=self.source_mask[rows],
+            source_mask=None if self.source_mask is None else self.source_mask[rows],
             target=[pick(pair) for pair in self.target],
         )
 
@@ -312,11 +313,16 @@ class Transformer(nn.Module):
     def _embed(self, tokens: Tensor, embedding: nn.Embedding, positions, offset: int = 0) -> Tensor:
         return positions(embedding(tokens) * self.config.d_model**0.5, offset)  # (B, T, d_model)
 
+    def _source_mask(self, src: Tensor, src_lens: Tensor) -> Tensor | None:
+        """(B, 1, 1, Ts), or None where no sentence is padded: attention is cheaper without."""
+        mask = mask_from_lengths(src_lens, src.shape[1], len(src))
+        return None if mask.numel() and mask.all() else mask
+
     def encode(self, src: Tensor, src_lens: Tensor, *, return_weights: bool = False):
         """(B, Ts) ids and (B,) lengths -> (B, Ts, d_model), and a list of (B, h, Ts, Ts)."""
         check_tokens(src, self.config.src_vocab_size)
         x = self._embed(src, self.src_embedding, self.src_positions)
-        mask = mask_from_valid_lens(src_lens, src.shape[1], len(src))  # (B, 1, 1, Ts)
+        mask = self._source_mask(src, src_lens)  # (B, 1, 1, Ts)
         x, maps = run_blocks(self.encoder, x, mask, return_weights=return_weights)
         x = self.encoder_norm(x)
         return (x, maps) if return_weights else x
@@ -324,7 +330,7 @@ class Transformer(nn.Module):
     def start(self, src: Tensor, src_lens: Tensor, memory: Tensor | None = None) -> DecoderState:
         """Encode the source (or take its encoding) and be ready for the first target token."""
         memory = self.encode(src, src_lens) if memory is None else memory
-        mask = mask_from_valid_lens(src_lens, src.shape[1], len(src))  # (B, 1, 1, Ts)
+        mask = self._source_mask(src, src_lens)  # (B, 1, 1, Ts)
         return DecoderState(
             source=[block.project_source(memory, mask) for block in self.decoder],
             source_mask=mask,
@@ -348,8 +354,16 @@ class Transformer(nn.Module):
             logits (B, T, vocabulary) of the token after each, or (kept, vocabulary), and the
             longer state; with `return_weights` also two lists of (B, h, T, T_so_far) and
             (B, h, T, Ts).
+
+        Raises:
+            TypeError, ValueError: the tokens, or `keep`, are of another kind or shape.
         """
-        check_tokens(tgt, self.config.tgt_vocab_size, len(state.source_mask))
+        check_tokens(tgt, self.config.tgt_vocab_size, len(state.source[0][0]))
+        if keep is not None and (keep.dtype != torch.bool or keep.shape != tgt.shape):
+            raise ValueError(
+                f"keep must be boolean, in the shape {tuple(tgt.shape)} of the tokens, got "
+                f"{keep.dtype} in the shape {tuple(keep.shape)}"
+            )
         x = self._embed(tgt, self.tgt_embedding, self.tgt_positions, state.length)
         steps, so_far = tgt.shape[1], state.length + tgt.shape[1]
         mask = causal_mask(steps, so_far, tgt.device) if steps > 1 else None  # (1, 1, T, T_so_far)

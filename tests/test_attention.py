@@ -500,10 +500,9 @@ def test_a_query_with_nothing_to_look_at_gets_zero_and_finite_gradients(kind, dt
         assert weights[0, :, 0].eq(0).all()
         assert weights[1].eq(0).all()
         assert weights[0, :, 1].ne(0).any()
-    nothing = layer.W_o.bias if kind == "multi-head" else torch.zeros(D, dtype=dtype)
     assert output.dtype == dtype
-    assert output[0, 0].equal(nothing)
-    assert output[1].equal(nothing.expand(3, D))
+    assert output[0, 0].eq(0).all()  # multi-head attention has a bias here
+    assert output[1].eq(0).all()
     assert output.isfinite().all()
     output.float().square().sum().backward()
     for tensor in (*x, *layer.parameters()):
@@ -720,8 +719,8 @@ def test_empty_batches_queries_and_keys_have_stated_results(kind, with_weights):
                 assert output[1].shape == weights_shape
                 output = output[0]
             assert output.shape == shape
-    nothing = layer.W_o.bias if kind == "multi-head" else torch.zeros(D).double()
-    assert layer(*cases[0][0]).equal(nothing.expand(2, 3, D))
+    for options in ({}, {"mask": torch.ones(1, 1, dtype=torch.bool)}):
+        assert layer(*cases[0][0], **options).eq(0).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"return_weights": True}])
@@ -764,3 +763,39 @@ def test_three_axis_masks_are_never_guessed():
     close(layer(x, x, x, per_head), layer(x, x, x, per_head[None].expand(4, 2, 3, 3)))
     with pytest.raises(ValueError, match=r"\(4, 3, 3\).*\(4, 2, 3, 3\)"):
         layer(x, x, x, torch.ones(4, 3, 3, dtype=torch.bool))
+
+
+def test_a_query_that_some_head_lets_see_is_not_blind():
+    layer, x = make("multi-head"), randn(1, 3, D)
+    mask = torch.zeros(1, H, 3, 3, dtype=torch.bool)
+    mask[0, 1, 0, 2] = True
+    output = layer(x, x, x, mask)
+    wanted = layer.W_o.bias + layer.W_o.weight[:, D // H :] @ layer.W_v(x)[0, 2, D // H :]
+    close(output[0, 0], wanted)
+    assert output[0, 1:].eq(0).all()
+
+
+def test_a_three_axis_mask_on_scores_with_heads_is_never_guessed():
+    scores, mask = randn(2, 2, 3, 3), random_mask(2, 3, 3)
+    for lens in (None, torch.tensor([2, 3])):
+        with pytest.raises(ValueError, match="per sentence or per head"):
+            masked_softmax(scores, lens, mask=mask)
+    per_sentence = masked_softmax(scores, mask=mask[:, None])
+    per_head = masked_softmax(scores, mask=mask[None])
+    for i in range(2):
+        close(per_sentence[i], masked_softmax(scores[i], mask=mask[i]))
+        close(per_head[:, i], masked_softmax(scores[:, i], mask=mask[i]))
+    for batch, heads in ((3, 2), (1, 2), (1, 1)):  # one reading only
+        scores = randn(batch, heads, 3, 3)
+        close(masked_softmax(scores, mask=mask[:heads])[:, -1],
+              masked_softmax(scores[:, -1], mask=mask[heads - 1]))  # fmt: skip
+    with pytest.raises(ValueError, match=r"\(3, 3, 3\) does not broadcast"):
+        masked_softmax(randn(3, 2, 3, 3), mask=random_mask(3, 3, 3))
+
+
+def test_attend_reads_a_mask_as_the_whole_layer_does():
+    layer, x = make("multi-head"), randn(H, 3, D)
+    with pytest.raises(ValueError, match="per sentence or per head"):
+        layer.attend(x, *layer.project(x, x), random_mask(H, 3, 3))
+    mask = random_mask(3, 3)
+    close(layer.attend(x, *layer.project(x, x), mask)[0], layer(x, x, x, mask))

@@ -204,3 +204,77 @@ def test_a_prompt_widens_the_maps(base):
     assert maps[0][1, :, :, 7:].eq(0).all()  # padding behind 3 + 4 real positions
     _, maps = encoder(TOKENS, causal_mask(6), return_weights=True)
     assert maps[0][:, :, :3, 3:].eq(0).all()  # the prompt carries nothing back in time
+
+
+@each_method
+@pytest.mark.parametrize("seen", [1, 3, 6])
+def test_a_beginning_is_read_as_in_the_whole_text(base, add, count, seen):
+    encoder = add(freeze(base)).eval()
+    whole = encoder(TOKENS, causal_mask(6))[:, :seen]
+    torch.testing.assert_close(encoder(TOKENS[:, :seen], causal_mask(seen)), whole)
+
+
+def test_a_prompt_carries_nothing_from_one_token_to_another(base):
+    """Under a mask with which every token sees itself only, another token changes nothing."""
+    encoder, other = PromptEncoder(base, 3).eval(), TOKENS.clone()
+    other[:, 1:] = 19
+    mask = torch.eye(6, dtype=torch.bool)
+    torch.testing.assert_close(encoder(TOKENS, mask)[:, 0], encoder(other, mask)[:, 0])
+    every = encoder(TOKENS, torch.ones(6, 6, dtype=torch.bool))
+    torch.testing.assert_close(encoder(TOKENS), every)
+
+
+def test_a_query_that_sees_no_token_asks_the_prefix():
+    layer = PrefixAttention(MultiHeadAttention(8, 2, bias=True), 3).eval()
+    x = torch.randn(2, 5, 8)
+    nothing = torch.zeros(5, 5, dtype=torch.bool)
+    output, weights = layer(x, x, x, nothing, return_weights=True)
+    wanted = layer.split_heads(layer.W_q(x)) @ layer.prefix_keys.mT / 2
+    torch.testing.assert_close(weights[..., :3], wanted.softmax(-1))
+    assert weights[..., 3:].eq(0).all()
+    joined = layer.merge_heads(weights[..., :3] @ layer.prefix_values)
+    torch.testing.assert_close(output, layer.W_o(joined))
+    torch.testing.assert_close(layer(x, x, x, nothing), output)
+
+
+@each_method
+@pytest.mark.parametrize("training", [True, False])
+def test_what_is_added_has_mode_and_dtype_of_the_model(add, count, training):
+    base = TokenEncoder(20, 16, 2, 32, dropout=0.5).bfloat16().train(training)
+    encoder = add(freeze(base))
+    assert {part.training for part in encoder.modules()} == {training}
+    assert {p.dtype for p in encoder.parameters()} == {torch.bfloat16}
+    out = encoder(TOKENS, valid_lens=LENS)
+    assert out.dtype == torch.bfloat16
+    assert out.equal(encoder(TOKENS, valid_lens=LENS)) is not training
+    merge_lora(encoder)
+    assert {part.training for part in encoder.modules()} == {training}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("adapters", "prefix", "here is Adapted.*before the adapters"),
+        ("prefix", "prefix", "here is PrefixAttention: add it once"),
+        ("adapters", "adapters", "has adapters already"),
+        ("lora", "lora", "W_q and W_v with LoRA already.*merge_lora"),
+        ("prompt", "prompt", "for a TokenEncoder, got PromptEncoder"),
+    ],
+)
+def test_what_cannot_be_added_is_refused_and_leaves_the_model(base, first, second, message):
+    encoder = METHODS[first][0](base)
+    before = [name for name, _ in encoder.named_parameters()]
+    with pytest.raises((ValueError, TypeError), match=message):
+        METHODS[second][0](encoder)
+    assert [name for name, _ in encoder.named_parameters()] == before
+
+
+@pytest.mark.parametrize("order", ["prefix adapters", "lora prefix adapters", "lora adapters"])
+def test_methods_that_go_together_do(base, order):
+    with torch.no_grad():
+        plain = base(TOKENS, valid_lens=LENS)
+        for name in order.split():
+            base = METHODS[name][0](base)
+        out = base.eval()(TOKENS, valid_lens=LENS)
+    assert torch.allclose(out, plain) is ("prefix" not in order)
+    assert count_parameters(add_lora(base, 2, names=("output",))) > 0

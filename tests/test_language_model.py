@@ -228,3 +228,29 @@ def test_generate_refuses_what_makes_no_sense():
     for bad in ((prompt[:, :0], 3, 4), (prompt, -1, 4), (prompt, 3, 0)):
         with pytest.raises(ValueError, match="a text needs a first token"):
             generate(model, *bad[:2], context=bad[2])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_top_p_of_one_keeps_every_token(dtype):
+    logits = torch.linspace(20, 0, 5000)[None].to(dtype)
+    assert keep_top_p(logits, 1.0).equal(logits)
+    few = keep_top_k(logits, 3)
+    assert keep_top_p(few, 1.0).equal(few)
+
+
+def test_top_p_adds_up_many_small_probabilities():
+    """1,000 equal tokens: in half precision their running sum soon stands still."""
+    logits = torch.zeros(1, 1000, dtype=torch.bfloat16)
+    assert keep_top_p(logits, 0.5005).isfinite().sum() == 501
+
+
+def test_perplexity_of_a_model_that_is_sure_and_wrong_is_infinite():
+    wrong = torch.tensor([0.0, 5000.0])
+    texts = torch.zeros(2, 3, dtype=torch.long)
+    assert perplexity_of(lambda tokens: wrong.expand(*tokens.shape, 2), texts) == math.inf
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (2, 1), (2, 0), (5,)])
+def test_perplexity_needs_a_token_to_predict(shape):
+    with pytest.raises(ValueError, match=r"two tokens or more, got a tensor of shape"):
+        perplexity_of(lambda tokens: tokens, torch.zeros(shape, dtype=torch.long))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_utils.attention import DotProductAttention
+from course_utils.attention import DotProductAttention, MultiHeadAttention
 from course_utils.long_attention import (
     RandomFeatures,
     RelativeAttention,
@@ -169,6 +169,11 @@ def test_segments_see_themselves_and_the_one_before():
         (lambda: global_mask(4, [-1]), "position -1"),
         (lambda: random_mask(4, 5), r"0\.\.4, got 5"),
         (lambda: segment_mask(4, 0), "segment"),
+        (lambda: segment_mask(4, 2, before=-1), "before at least 0, got 2 and -1"),
+        (lambda: window_mask(0, 1), "num_tokens must be at least 1, got 0"),
+        (lambda: global_mask(0, []), "num_tokens"),
+        (lambda: random_mask(0, 0), "num_tokens"),
+        (lambda: segment_mask(0, 1), "num_tokens"),
     ],
 )
 def test_patterns_that_cannot_be_are_refused(make, words):
@@ -341,6 +346,30 @@ def test_exponents_of_random_features_do_not_overflow():
     assert linear_attention(q, k, v, features).isfinite().all()
 
 
+@pytest.mark.parametrize("size", [1, 30, 300])
+def test_a_long_query_is_not_lost_among_short_ones(size):
+    q, k, v = (x.float() for x in inputs())
+    features = RandomFeatures(4, 32)
+    alone = linear_attention(q[:, :, :1].repeat(1, 1, 12, 1) * size, k, v, features)[:, :, :1]
+    q[:, :, 0] *= size
+    together = linear_attention(q, k, v, features)
+    close(together[:, :, :1], alone)
+    ones = linear_attention(q, k, torch.ones_like(v), features)
+    close(ones, torch.ones_like(v))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_hidden_keys_set_no_scale(causal):
+    """Long keys have small features; those of hidden keys must not make them smaller still."""
+    q, k, v = (x.float() for x in inputs(7))
+    k, features = 60 * F.normalize(k, dim=-1), RandomFeatures(4, 32)
+    seen = (torch.arange(7) < 4)[None, None, None]
+    padded = linear_attention(q, k, v, features, causal=causal, mask=seen)[:, :, :4]
+    close(padded, linear_attention(*(x[:, :, :4] for x in (q, k, v)), features, causal=causal))
+    nobody = linear_attention(q, k * math.nan, v, features, causal=causal, mask=seen & False)
+    assert nobody.eq(0).all()
+
+
 # -- hashing ----------------------------------------------------------------------------------
 
 
@@ -410,6 +439,22 @@ def test_the_best_keys_are_kept_and_all_keys_are_exact():
             top_k_attention(q, k, v, wrong)
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda q, k, v: (q, k[:1], v[:1]),
+        lambda q, k, v: (q[:, :1], k, v),
+        lambda q, k, v: (q[..., :2], k, v),
+        lambda q, k, v: (q, k, v[:, :, :6]),
+        lambda q, k, v: (q, k, v[:, :1]),
+        lambda q, k, v: (q[0], k[0], v[0]),
+    ],
+)
+def test_inputs_that_do_not_fit_are_not_broadcast(spoil):
+    with pytest.raises(ValueError, match="queries .* keys .* values"):
+        top_k_attention(*spoil(*inputs()), 1)
+
+
 # -- reversible layers ------------------------------------------------------------------------
 
 
@@ -448,9 +493,48 @@ def test_a_reversible_stack_keeps_as_much_at_any_depth():
     assert two == eight == 2 * x.numel() * 8
 
 
-def test_dropout_cannot_be_rebuilt():
-    with pytest.raises(ValueError, match="dropout=0"):
-        ReversibleBlock(nn.Linear(4, 4), nn.Dropout(0.1))
+@pytest.mark.parametrize("frozen", ["f", "g", "block", "all"])
+def test_a_frozen_part_gets_no_gradient_and_the_others_theirs(frozen):
+    stacks = [ReversibleStack(blocks(3)) for _ in range(2)]
+    results = []
+    for stack, rebuilt in zip(stacks, (True, False), strict=True):
+        part = {"f": stack.blocks[1].f, "g": stack.blocks[0].g, "block": stack.blocks[2]}
+        part.get(frozen, stack).requires_grad_(False)
+        streams = [draw(2, 3, 6, seed=i).requires_grad_() for i in range(2)]
+        y = streams
+        if rebuilt:
+            y = stack(*y)
+        else:
+            for block in stack.blocks:
+                y = block(*y)
+        (y[0] * y[1].sin()).sum().backward()
+        results.append([x.grad for x in (*streams, *stack.parameters())])
+    for ours, wanted in zip(*results, strict=True):
+        assert (ours is None) is (wanted is None)
+        if ours is not None:
+            close(ours, wanted, rtol=1e-9, atol=1e-12)
+
+
+RANDOM = {
+    "dropout": nn.Dropout(0.1),
+    "dropout of channels": nn.Dropout1d(0.1),
+    "alpha dropout": nn.AlphaDropout(0.1),
+    "torch's attention": nn.MultiheadAttention(4, 2, dropout=0.5),
+    "ours": MultiHeadAttention(4, 2, dropout=0.5),
+    "a recurrent net": nn.GRU(4, 4, 2, dropout=0.5),
+    "a random slope": nn.RReLU(),
+}
+
+
+@pytest.mark.parametrize("module", RANDOM.values(), ids=RANDOM)
+def test_what_is_random_cannot_be_rebuilt(module):
+    for pair in ((nn.Linear(4, 4), module), (nn.Sequential(module), nn.Linear(4, 4))):
+        with pytest.raises(ValueError, match="dropout=0"):
+            ReversibleBlock(*pair)
+
+
+def test_dropout_of_nothing_is_allowed():
+    ReversibleBlock(MultiHeadAttention(4, 2), nn.Sequential(nn.Dropout(0), nn.GRU(4, 4, 2)))
 
 
 # -- segments ---------------------------------------------------------------------------------

@@ -105,3 +105,14 @@ def test_alignments_that_cannot_be_compared_are_refused():
     for nothing in ([], [set()]):
         with pytest.raises(ValueError, match="no gold links"):
             alignment_error_rate(nothing, nothing)
+
+
+def test_a_source_of_nothing_but_its_end_gets_no_links():
+    assert links_from_weights(torch.ones(3, 1)) == set()
+    assert links_from_weights(torch.ones(0, 4)) == set()
+
+
+@pytest.mark.parametrize(("hypotheses", "references"), [("ab", "ab"), ("a", ["a"]), (["a"], "a")])
+def test_a_single_string_is_no_list_of_sentences(hypotheses, references):
+    with pytest.raises(TypeError, match="two lists of sentences"):
+        bleu(hypotheses, references)

@@ -548,3 +548,76 @@ def test_importing_and_drawing_need_no_screen_and_choose_no_backend():
     )
     bare = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "MPLBACKEND")}
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, env=bare)
+
+
+# Any text
+
+
+HOSTILE = ["$x^2$", "_private", "a $ b $ c", "_", "$\\frac{$"]
+
+
+def texts(figure):
+    from matplotlib.text import Text
+
+    return [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_text_is_drawn_as_it_is(name):
+    figures = {
+        "heatmap": plot.show_heatmaps(
+            torch.rand(2, 3, 3), name, name, titles=[name, name], row_titles=[name],
+            xticklabels=[name] * 3, value_name=name, show=False,
+        ),
+        "mask": plot.show_mask(CAUSAL, TARGET, TARGET, [name], xlabel=name, show=False),
+        "ends": plot.plot_curves([0, 1], {name: [0, 1], "b": [1, 0]}, name, name, name,
+                                 points={f"{name}.": ([0], [0])}, show=False),
+        "legend": plot.plot_curves([0, 1], {name: [0, 1], "b": [1, 1], "c": [2, 1], "d": [3, 1],
+                                            "e": [4, 1]}, name, name, show=False),
+        "bars": plot.plot_bars([name], {name: [1], "b": [2]}, name, name, name, show=False),
+    }  # fmt: skip
+    wanted = {"heatmap": 12, "mask": 2, "ends": 5, "legend": 3, "bars": 5}
+    for kind, figure in figures.items():
+        figure.draw_without_rendering()
+        found = [text for text in texts(figure) if name in text.get_text().replace("\n", " ")]
+        assert len(found) == wanted[kind], kind
+        assert not any(text.get_parse_math() for text in found), kind
+
+
+def test_a_text_without_end_is_cut():
+    long = "word " * 1000
+    figures = [
+        plot.show_heatmaps([[1.0]], long, long, [long], xticklabels=[long], value_name=long,
+                           row_titles=[long], show=False),
+        plot.plot_curves([0, 1], {long: [0, 1], "b": [1, 0]}, long, long, long, show=False),
+        plot.plot_bars([long], {long: [1], "b": [2]}, long, long, long, show=False),
+    ]  # fmt: skip
+    for figure in figures:
+        found = [text.get_text() for text in texts(figure) if "word" in text.get_text()]
+        assert len(found) >= 4
+        assert all(text.endswith("…") and len(text) <= 130 for text in found)
+    kept = "x" * 60
+    figure = plot.show_heatmaps([[1.0]], xticklabels=[kept], show=False)
+    assert [text for _, text in labels(panels(figure)[0].xaxis)] == [kept]
+
+
+@pytest.mark.parametrize(
+    ("shape", "labelled"), [((2, 3000), True), ((1000, 1000), True), ((30, 30, 1, 1), False)]
+)
+def test_what_nobody_could_read_is_refused(shape, labelled):
+    tokens = [f"t{i}" for i in range(shape[-1])] if labelled else None
+    with pytest.raises(ValueError, match="too large to be read: show a part"):
+        plot.show_heatmaps(np.zeros(shape), xticklabels=tokens)
+
+
+def test_a_large_mask_is_grey_without_hatching():
+    hidden = ~np.tri(400, dtype=bool)
+    ax = panels(plot.show_mask(~hidden, show=False))[0]
+    assert masked_cells(ax) == set()
+    grey = ax.images[0].get_array()
+    assert (np.ma.getmaskarray(grey) == ~hidden).all()
+
+
+def test_more_kinds_of_points_than_marks_are_refused():
+    with pytest.raises(ValueError, match="points: give 1 to 7 of them, got 8"):
+        plot.plot_curves([0], {"a": [0]}, "x", "y", points={str(i): ([0], [0]) for i in range(8)})

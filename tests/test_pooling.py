@@ -152,3 +152,73 @@ def test_a_width_that_shrinks_with_the_data_finds_the_curve_and_a_fixed_one_does
     assert errors["shrinking", 5000] < 0.25 * errors["shrinking", 50]
     assert consistent_width(32) == pytest.approx(0.5)
     assert consistent_width(32, scale=3) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("width", [1e-300, 1e-45, 1e-30, 1e-20, 1e20, 1e300])
+@every_kernel
+def test_extreme_widths_give_numbers(width, kernel):
+    queries, keys = torch.tensor([0.25, 2.0, 9.0]), torch.tensor([0.0, 1.0, 2.0])
+    weights = kernel_weights(queries, keys, width, kernel)
+    assert weights.isfinite().all()
+    if width > 1:
+        close(weights, torch.full((3, 3), 1 / 3))
+    elif kernel == "gaussian":
+        assert weights.tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("w", [1e20, -1e20, 0.0])
+@pytest.mark.parametrize("masked", [False, True])
+def test_extreme_learned_widths_give_numbers_and_gradients(w, masked):
+    keys = torch.tensor([0.0, 1.0, 2.5], requires_grad=True)
+    values, model = torch.tensor([3.0, 4.0, 5.0]), NWKernelRegression(w)
+    mask = ~torch.eye(3, dtype=torch.bool) if masked else None
+    prediction, weights = model(keys, keys, values, mask)
+    if w and masked:
+        assert weights.tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
+    elif w:
+        close(prediction, values)
+    prediction.sum().backward()
+    assert keys.grad.isfinite().all()
+    assert model.w.grad.isfinite()
+
+
+def test_a_query_that_sees_no_key_predicts_zero():
+    keys, values = sine_data(4)
+    mask = torch.ones(4, 4, dtype=torch.bool)
+    mask[1] = False
+    model = NWKernelRegression()
+    prediction, weights = model(keys, keys, values, mask)
+    assert weights[1].eq(0).all()
+    assert prediction[1] == 0
+    prediction.sum().backward()
+    assert model.w.grad.isfinite()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_gradients_are_those_of_the_plain_formula(masked):
+    mask = ~torch.eye(6, dtype=torch.bool) if masked else None
+    x, y = torch.randn(2, 6).double()
+    results = []
+    for plain in (False, True):
+        keys, model = x.clone().requires_grad_(), NWKernelRegression(0.7).double()
+        if plain:
+            scores = -(((keys[:, None] - keys[None, :]) * model.w) ** 2) / 2
+            prediction = masked_softmax(scores, mask=mask) @ y
+        else:
+            prediction = model(keys, keys, y, mask)[0]
+        prediction.square().sum().backward()
+        results.append((prediction.detach(), keys.grad, model.w.grad))
+    close(*results)
+
+
+@pytest.mark.parametrize("column", ["queries", "keys", "values"])
+def test_columns_instead_of_vectors_are_refused(column):
+    given_in = {name: torch.arange(4.0) for name in ("queries", "keys", "values")}
+    given_in[column] = given_in[column][:, None]
+    with pytest.raises(ValueError, match=r"\(4, 1\)"):
+        NWKernelRegression()(**given_in)
+    if column != "values":
+        del given_in["values"]
+        for kernel in KERNELS:
+            with pytest.raises(ValueError, match=r"\(4, 1\).*flatten"):
+                kernel_weights(**given_in, kernel=kernel)

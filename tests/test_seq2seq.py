@@ -249,6 +249,8 @@ def test_one_layer_with_dropout_gives_no_warning(recwarn):
         ((B, TS), [1.0, 2.0, 3.0], (B, TT), TypeError, "integers, got torch.float32"),
         ((TS,), [1, 2, 3], (B, TT), ValueError, r"\(B, T\), got \(6,\)"),
         ((B, TS), [1, 2, 3], (1, TT), ValueError, "3 source sentences, but 1 target"),
+        ((B, TS), [[1], [2], [3]], (B, TT), ValueError, r"shape \(B,\), got \(3, 1\)"),
+        ((B, TS), [1, 2, 3], (B, 0), ValueError, r"a token or more to read, got \(3, 0\)"),
     ],
 )
 def test_inputs_of_a_wrong_shape_are_named(decoder, src, lens, tgt, error, message):
@@ -265,3 +267,23 @@ def test_token_ids_outside_the_vocabulary_are_named(decoder):
         model(src + 10, lens, tgt)
     with pytest.raises(ValueError, match=r"0\.\.12, got .*vocabulary"):
         model(src, lens, tgt - 13)
+
+
+@both_decoders
+def test_lengths_may_be_a_list(decoder):
+    model, lens = make(decoder), [2, 6, 3]
+    src, tgt = ids(SRC, B, TS), ids(TGT, B, TT)
+    assert model(src, lens, tgt).equal(model(src, torch.tensor(lens), tgt))
+
+
+@both_decoders
+def test_attention_maps_need_a_target(decoder):
+    with pytest.raises(ValueError, match="a token or more to read"):
+        make(decoder).attention_maps(ids(SRC, B, TS), torch.tensor([2, 6, 3]), ids(TGT, B, 0))
+
+
+@pytest.mark.parametrize("change", [{"num_layers": 1}, {"num_hiddens": N + 1}])
+def test_encoder_and_decoder_of_different_sizes_are_refused(change):
+    sizes = {"embed_size": E, "num_hiddens": N, "num_layers": LAYERS}
+    with pytest.raises(ValueError, match=r"same num_layers and num_hiddens, got \(2, 8\) and"):
+        Seq2Seq(GRUEncoder(SRC, **sizes), BahdanauDecoder(TGT, **sizes | change))

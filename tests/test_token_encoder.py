@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from course_utils.fine_tuning import PromptEncoder
 from course_utils.masks import causal_mask
 from course_utils.seeds import set_seed
 from course_utils.token_encoder import TokenEncoder
@@ -81,3 +82,42 @@ def test_fit_says_when_there_is_nothing_to_do(tokens):
         fit(model, [], lambda batch: batch)
     with pytest.raises(ValueError, match="0 tensors that need a gradient"):
         fit(model.requires_grad_(False), [tokens], lambda batch: batch)
+
+
+@pytest.mark.parametrize("wrap", [lambda e: e, lambda e: PromptEncoder(e, 3).eval()])
+def test_masks_with_lengths_are_read_as_masks_alone(tokens, wrap):
+    """Two sentences, two heads: three axes could be either, with and without lengths."""
+    model, lens = wrap(build()), torch.tensor([4, 6])
+    mask = causal_mask(6).expand(2, 1, 6, 6)
+    for options in ({}, {"valid_lens": lens}):
+        with pytest.raises(ValueError, match="per sentence or per head"):
+            model(tokens, mask[:, 0], **options)
+        with pytest.raises(ValueError, match=r"\(3, 6, 6\).*\(2, 2, 6, 6\)"):
+            model(tokens, mask[:1, 0].expand(3, -1, -1), **options)
+        with pytest.raises(TypeError, match=r"mask\.bool\(\)"):
+            model(tokens, mask.float(), **options)
+        for less in (mask[:1], mask[0], mask[0, 0]):
+            wanted = model(tokens, mask, **options)
+            torch.testing.assert_close(model(tokens, less, **options), wanted)
+    row = torch.arange(6) < 4
+    both = model(tokens, row, valid_lens=torch.tensor([6, 6]))
+    torch.testing.assert_close(both, model(tokens, valid_lens=torch.tensor([4, 4])))
+
+
+def test_fit_takes_a_generator():
+    parameter = torch.nn.Linear(1, 1, bias=False)
+    batches = (torch.full((1, 1), float(i)) for i in range(1, 4))
+    losses = fit(parameter, batches, lambda x: parameter(x).square().sum())
+    assert len(losses) == 3
+    with pytest.raises(ValueError, match="0 batches"):
+        fit(parameter, iter([]), lambda x: x)
+
+
+def test_fit_ends_in_evaluation_mode_and_keeps_the_weights_when_a_gradient_is_no_number():
+    layer = torch.nn.Linear(1, 1, bias=False)
+    before = layer.weight.detach().clone()
+    hostile = lambda _: (layer.weight * 0).sqrt().sum()  # noqa: E731  0 / 0 on the way back
+    with pytest.raises(FloatingPointError, match="gradient is nan.*weights are those before it"):
+        fit(layer, [None], hostile)
+    assert layer.weight.equal(before)
+    assert not layer.training

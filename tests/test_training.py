@@ -332,3 +332,34 @@ def test_a_paused_training_equals_an_unbroken_one():
     assert trainer.run() == []  # the schedule has come to its end
     for ours, theirs in zip(translator.model.parameters(), unbroken.parameters(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+class Infinite(torch.autograd.Function):
+    """Gives what it reads, and sends back what is no number."""
+
+    @staticmethod
+    def forward(ctx, x, value):
+        ctx.value = value
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.full_like(gradient, ctx.value), None
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_gradient_that_is_no_number_reaches_no_weight(value):
+    translator, examples = build("transformer")
+    model = translator.model
+    trainer = Trainer(model, examples, epochs=3, batch_size=3)
+    trainer.run(1)
+    kept = [p.detach().clone() for p in model.parameters()]
+    hook = model.output.register_forward_hook(lambda m, i, out: Infinite.apply(out, value))
+    with pytest.raises(FloatingPointError, match="gradient is .* at update 4: lower lr.*before it"):
+        trainer.run(1)
+    assert all(a.equal(b) for a, b in zip(model.parameters(), kept, strict=True))
+    assert not model.training
+    assert trainer.step == trainer.schedule.last_epoch == 3
+    hook.remove()
+    assert len(trainer.run()) == 2
+    assert trainer.step == trainer.steps == 9

@@ -522,6 +522,8 @@ def test_a_configuration_that_cannot_work_is_refused(options, message):
         ((TS,), [1, 2, 3], (B, TT), ValueError, r"\(B, T\), got \(6,\)"),
         ((B, TS), [1, 2, 3], (TT,), ValueError, r"\(B, T\), got \(5,\)"),
         ((B, TS), [1, 2, 3], (1, TT), ValueError, "3 source sentences, but 1 target"),
+        ((B, TS), [[6] * TS] * B, (B, TS), ValueError, r"shape \(B,\), got \(3, 6\)"),
+        ((B, TS), [[1], [2], [3]], (B, TT), ValueError, r"shape \(B,\), got \(3, 1\)"),
         ((B, 21), [1, 2, 3], (B, TT), ValueError, r"0\.\.20 .*max_len = 20"),
         ((B, TS), [1, 2, 3], (B, 21), ValueError, r"0\.\.20 .*max_len = 20"),
     ],
@@ -555,3 +557,29 @@ def test_no_sentences_and_no_target_tokens_give_empty_logits():
     assert model(nothing, torch.zeros(0, dtype=torch.long), nothing).shape == (0, TS, TGT)
     src, lens = ids(SRC, B, TS), torch.tensor([2, 6, 3])
     assert model(src, lens, ids(TGT, B, 0)).shape == (B, 0, TGT)
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        torch.ones(B, TT),
+        torch.zeros(B, TT, dtype=torch.long),
+        torch.ones(B, TT + 1, dtype=torch.bool),
+        torch.ones(B, dtype=torch.bool),
+    ],
+)
+def test_keep_is_a_boolean_for_every_token(keep):
+    model, lens = make(), torch.tensor([2, 6, 3])
+    with pytest.raises(ValueError, match=r"keep must be boolean, in the shape \(3, 5\)"):
+        model(ids(SRC, B, TS), lens, ids(TGT, B, TT), keep)
+
+
+@pytest.mark.parametrize("return_weights", [False, True])
+def test_blind_tokens_of_a_decoder_block_get_nothing_from_attention(return_weights):
+    """All biases are on; what is left is the feed-forward network."""
+    block = perturb(DecoderBlock(D, H, FF, norm_first=True, bias=True).double())
+    x, memory = (torch.randn(B, TT, D).double() for _ in range(2))
+    nothing = torch.zeros(1, 1, 1, TT, dtype=torch.bool)
+    source = block.project_source(memory, nothing)
+    got = block(x, source, None, nothing, nothing, return_weights=return_weights)[0]
+    close(got, x + block.ffn(block.addnorm3.before(x)), rtol=0, atol=1e-12)

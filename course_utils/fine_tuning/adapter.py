@@ -38,7 +38,8 @@ class Adapted(nn.Module):
 
     def __init__(self, sublayer: nn.Module, adapter: Adapter):
         super().__init__()
-        self.sublayer, self.adapter = sublayer, adapter
+        self.sublayer, self.adapter = sublayer, adapter.train(sublayer.training)
+        self.training = sublayer.training
 
     def forward(self, *args, **options):
         """What the sub-layer returns, its output adapted; attention weights stay."""
@@ -55,10 +56,16 @@ def add_adapters(model: nn.Module, bottleneck: int) -> nn.Module:
         the model.
 
     Raises:
-        ValueError: there is no `EncoderBlock`, or bottleneck is below 1.
+        ValueError: there is no `EncoderBlock`, bottleneck is below 1, or there are adapters
+            already; the model is then as before.
     """
-    for block in encoder_blocks(model):
-        d_model = block.ffn.output.out_features
-        block.attention = Adapted(block.attention, Adapter(d_model, bottleneck))
-        block.ffn = Adapted(block.ffn, Adapter(d_model, bottleneck))
+    blocks = encoder_blocks(model)
+    check_size("bottleneck", bottleneck)
+    if any(isinstance(block.attention, Adapted) for block in blocks):
+        raise ValueError(f"{type(model).__name__} has adapters already: add them once")
+    for block in blocks:
+        d_model, like = block.attention.d_model, next(block.parameters())
+        for name in ("attention", "ffn"):
+            adapter = Adapter(d_model, bottleneck).to(like)  # dtype and device
+            setattr(block, name, Adapted(getattr(block, name), adapter))
     return model

@@ -27,7 +27,7 @@ class LoRALinear(nn.Module):
     def __init__(self, base: nn.Linear, rank: int, alpha: float = 8.0):
         super().__init__()
         check_size("rank", rank)
-        self.base = base.requires_grad_(False)
+        self.base, self.training = base.requires_grad_(False), base.training
         self.scale = alpha / rank
         self.A = nn.Parameter(base.weight.new_empty(rank, base.in_features))
         self.B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
@@ -51,7 +51,7 @@ class LoRALinear(nn.Module):
         layer.weight.copy_(self.base.weight + self.scale * self.B @ self.A)
         if self.base.bias is not None:
             layer.bias.copy_(self.base.bias)
-        return layer.requires_grad_(False)
+        return layer.requires_grad_(False).train(self.training)
 
 
 def add_lora(
@@ -63,8 +63,12 @@ def add_lora(
         the model.
 
     Raises:
-        ValueError: no layer has such a name, or rank is below 1.
+        ValueError: no layer has such a name, one of them has LoRA already, or rank is below 1.
     """
+    check_size("rank", rank)
+    extended = sorted({name for _, name, _ in _layers(model, LoRALinear, names)})
+    if extended:
+        raise ValueError(f"{' and '.join(extended)} with LoRA already: call merge_lora first")
     places = _layers(model, nn.Linear, names)
     if not places:
         raise ValueError(f"{type(model).__name__} has no linear layer called {' or '.join(names)}")

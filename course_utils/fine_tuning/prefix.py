@@ -20,17 +20,21 @@ class PrefixAttention(MultiHeadAttention):
         length: m.
 
     Raises:
-        ValueError: length is below 1.
+        ValueError: length is below 1, or the layer is no plain attention, such as one that has a
+            prefix already.
     """
 
     def __init__(self, base: MultiHeadAttention, length: int):
         check_size("length", length)
+        _check_plain(base)
         super().__init__(base.d_model, base.num_heads, base.attention.dropout.p)
         base.requires_grad_(False)
         self.W_q, self.W_k, self.W_v, self.W_o = base.W_q, base.W_k, base.W_v, base.W_o
+        self.attention, self.training = base.attention, base.training
         size = (1, base.num_heads, length, base.d_model // base.num_heads)
-        self.prefix_keys = nn.Parameter(torch.randn(size))  # (1, h, m, d_model / h)
-        self.prefix_values = nn.Parameter(0.1 * torch.randn(size))
+        like = next(base.parameters())
+        self.prefix_keys = nn.Parameter(torch.randn(size).to(like))  # (1, h, m, d_model / h)
+        self.prefix_values = nn.Parameter(0.1 * torch.randn(size).to(like))
 
     def attend(
         self,
@@ -50,6 +54,18 @@ class PrefixAttention(MultiHeadAttention):
         )
         return super().attend(queries, keys, values, mask, return_weights)
 
+    def zero_blind(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Leave x as it is: every query may look at the prefix."""
+        return x
+
+
+def _check_plain(attention: nn.Module) -> None:
+    if isinstance(attention, PrefixAttention) or not isinstance(attention, MultiHeadAttention):
+        raise ValueError(
+            f"a prefix is for plain multi-head attention, but here is {type(attention).__name__}: "
+            "add it once, and before the adapters"
+        )
+
 
 def add_prefix(model: nn.Module, length: int) -> nn.Module:
     """Give the attention of every encoder block a prefix of its own, in place.
@@ -58,8 +74,13 @@ def add_prefix(model: nn.Module, length: int) -> nn.Module:
         the model.
 
     Raises:
-        ValueError: there is no `EncoderBlock`, or length is below 1.
+        ValueError: there is no `EncoderBlock`, length is below 1, or the attention has a prefix or
+            an adapter already; the model is then as before.
     """
-    for block in encoder_blocks(model):
+    blocks = encoder_blocks(model)
+    check_size("length", length)
+    for block in blocks:
+        _check_plain(block.attention)
+    for block in blocks:
         block.attention = PrefixAttention(block.attention, length)
     return model

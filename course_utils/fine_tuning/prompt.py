@@ -4,8 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_utils.attention import build_mask
 from course_utils.fine_tuning.freezing import check_size
-from course_utils.masks import check_tokens, combine_masks, mask_from_valid_lens
+from course_utils.masks import check_tokens
 from course_utils.token_encoder import TokenEncoder
 from course_utils.transformer import run_blocks
 
@@ -21,12 +22,16 @@ class PromptEncoder(nn.Module):
         length: m.
 
     Raises:
+        TypeError: the trunk is no `TokenEncoder`, such as one that has a prompt already.
         ValueError: length is below 1.
     """
 
     def __init__(self, encoder: TokenEncoder, length: int):
         super().__init__()
         check_size("length", length)
+        if not isinstance(encoder, TokenEncoder):
+            raise TypeError(f"a prompt is for a TokenEncoder, got {type(encoder).__name__}")
+        self.training = encoder.training
         self.encoder = encoder.requires_grad_(False)
         self.d_model = encoder.d_model
         drawn = torch.randint(encoder.vocab_size, (length,))
@@ -43,25 +48,24 @@ class PromptEncoder(nn.Module):
         """As `TokenEncoder`: (B, T) ids -> (B, T, d_model); what becomes of the prompt is cut off.
 
         The maps are (B, h, m + T, m + T). Every token may look at the prompt. The prompt looks at
-        the tokens that a padding mask shows; under a mask with one row per token, such as a
-        causal one, it looks at itself only, so that it carries nothing to earlier tokens.
+        itself only, so that under no mask it carries what one token says to another.
         """
         encoder, m = self.encoder, len(self.prompt)
         check_tokens(tokens, encoder.vocab_size)
         batch, steps = tokens.shape
-        if valid_lens is not None:
-            mask = combine_masks(mask, mask_from_valid_lens(valid_lens, steps, batch))
+        mask = build_mask(mask, valid_lens, (batch, encoder.num_heads, steps, steps))
         x = encoder.positions(encoder.embedding(tokens) * self.d_model**0.5)  # (B, T, d_model)
         x = torch.cat([self.prompt.expand(batch, -1, -1), x], dim=1)  # (B, m + T, d_model)
-        x, maps = run_blocks(encoder.blocks, x, self._widen(mask), return_weights=return_weights)
+        mask = self._widen(mask, steps, x.device)
+        x, maps = run_blocks(encoder.blocks, x, mask, return_weights=return_weights)
         x = encoder.norm(x[:, m:])
         return (x, maps) if return_weights else x
 
-    def _widen(self, mask: Tensor | None) -> Tensor | None:
-        """(., ., 1 or T, T) -> (., ., 1 or m + T, m + T)."""
+    def _widen(self, mask: Tensor | None, steps: int, device) -> Tensor:
+        """(., ., 1 or T, 1 or T) -> (., ., m + T, m + T)."""
         if mask is None:
-            return None
+            mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
         m = len(self.prompt)
-        if mask.shape[-2] > 1:
-            mask = F.pad(mask, (0, 0, m, 0), value=False)
-        return F.pad(mask, (m, 0), value=True)
+        mask = mask.expand(-1, -1, steps, steps)
+        mask = F.pad(mask, (0, 0, m, 0), value=False)  # rows of the prompt
+        return F.pad(mask, (m, 0), value=True)  # columns of the prompt

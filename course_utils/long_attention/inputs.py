@@ -5,22 +5,40 @@ from torch import Tensor
 from course_utils.masks import check_mask
 
 
+def check_attention(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+    """Refuse all but (B, h, Tq, d), (B, h, Tk, d), (B, h, Tk, v).
+
+    Raises:
+        ValueError: they do not fit; the message holds the three shapes.
+    """
+    if not queries.dim() == keys.dim() == values.dim() == 4:
+        raise ValueError(
+            f"queries, keys and values must all be (B, h, T, d): {_shapes(queries, keys, values)}"
+        )
+    one_size = queries.shape[:2] == keys.shape[:2] and queries.shape[3] == keys.shape[3]
+    if not one_size or keys.shape[:3] != values.shape[:3]:
+        raise ValueError(
+            "queries (B, h, Tq, d) and keys (B, h, Tk, d) need the same B, h and d, and every key "
+            f"one value (B, h, Tk, v): {_shapes(queries, keys, values)}"
+        )
+
+
 def check_self_attention(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     """Refuse all but (B, h, T, d), (B, h, T, d), (B, h, T, v) with one T.
 
     Raises:
         ValueError: they do not fit; the message holds the three shapes.
     """
-    shapes = (
-        f"queries {tuple(queries.shape)}, keys {tuple(keys.shape)}, values {tuple(values.shape)}"
-    )
-    if not queries.dim() == keys.dim() == values.dim() == 4:
-        raise ValueError(f"queries, keys and values must all be (B, h, T, d): {shapes}")
-    if queries.shape != keys.shape or keys.shape[:3] != values.shape[:3]:
+    check_attention(queries, keys, values)
+    if queries.shape != keys.shape:
         raise ValueError(
-            "this is self-attention: queries and keys need one shape (B, h, T, d), and every key "
-            f"one value (B, h, T, v): {shapes}"
+            "this is self-attention, with as many queries as keys: "
+            f"{_shapes(queries, keys, values)}"
         )
+
+
+def _shapes(queries: Tensor, keys: Tensor, values: Tensor) -> str:
+    return f"queries {tuple(queries.shape)}, keys {tuple(keys.shape)}, values {tuple(values.shape)}"
 
 
 def keys_alone(mask: Tensor, queries: Tensor, num_keys: int) -> Tensor:

@@ -36,7 +36,8 @@ def linear_attention(
 
     Args:
         queries, keys, values: (B, h, T, d), (B, h, T, d), (B, h, T, v).
-        features: from (..., T, d) to (..., T, m), not negative.
+        features: from (..., T, d) to (..., T, m), not negative. If it has a method `of_queries`,
+            the queries go there.
         causal: position t sums over the keys 0..t.
         mask: (B, 1, 1, T), True = this key may be looked at. Hidden keys enter neither sum.
 
@@ -50,7 +51,10 @@ def linear_attention(
     if mask is not None:
         seen = keys_alone(mask, queries, keys.shape[2]).mT  # (B, 1, T, 1)
         keys, values = (x.masked_fill(~seen, 0.0) for x in (keys, values))
-    q, k = features(queries), features(keys)  # (B, h, T, m)
+        first = seen.int().argmax(2, keepdim=True)  # (B or 1, h or 1, 1, 1)
+        keys = keys.where(seen, keys.take_along_dim(first, 2))  # so that none sets a scale
+    q = getattr(features, "of_queries", features)(queries)  # (B, h, T, m)
+    k = features(keys)  # (B, h, T, m)
     if mask is not None:
         k = k.masked_fill(~seen, 0.0)
     if causal:
@@ -93,7 +97,17 @@ class RandomFeatures:
 
         All exponents are lowered by one number, the largest, which cancels in the weights.
         """
+        return self._lowered(x, (-2, -1))
+
+    def of_queries(self, x: Tensor) -> Tensor:
+        """As above, but those of each query are lowered by their own largest, which cancels too.
+
+        So a long query, whose features are small, does not lose them among those of short ones.
+        """
+        return self._lowered(x, (-1,))
+
+    def _lowered(self, x: Tensor, dims: tuple[int, ...]) -> Tensor:
         x = x / x.shape[-1] ** 0.25
         exponent = x @ self.directions.to(x).T - x.square().sum(-1, keepdim=True) / 2
-        highest = exponent.detach().amax(dim=(-2, -1), keepdim=True)
+        highest = exponent.detach().amax(dim=dims, keepdim=True)
         return torch.exp(exponent - highest) / len(self.directions) ** 0.5

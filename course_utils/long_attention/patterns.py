@@ -10,8 +10,14 @@ import torch
 from torch import Tensor
 
 
+def _check(num_tokens: int) -> None:
+    if num_tokens < 1:
+        raise ValueError(f"num_tokens must be at least 1, got {num_tokens}")
+
+
 def _distance(num_tokens: int) -> Tensor:
     """(T, T): how far the key lies behind the query."""
+    _check(num_tokens)
     at = torch.arange(num_tokens)
     return at[:, None] - at[None, :]
 
@@ -23,7 +29,7 @@ def window_mask(num_tokens: int, radius: int, *, causal: bool = False) -> Tensor
     002-35, 002-38.
 
     Raises:
-        ValueError: the radius is negative.
+        ValueError: there is no token, or the radius is negative.
     """
     if radius < 0:
         raise ValueError(f"radius must be 0 or more, got {radius}")
@@ -36,8 +42,9 @@ def global_mask(num_tokens: int, positions: Iterable[int]) -> Tensor:
     """Tokens that look at all and are looked at by all (Longformer; notes 002-59).
 
     Raises:
-        ValueError: a position is not in 0..num_tokens - 1.
+        ValueError: there is no token, or a position is not in 0..num_tokens - 1.
     """
+    _check(num_tokens)
     chosen = torch.zeros(num_tokens, dtype=torch.bool)
     for position in positions:
         if not 0 <= position < num_tokens:
@@ -50,8 +57,9 @@ def random_mask(num_tokens: int, per_query: int, seed: int = 0) -> Tensor:
     """`per_query` different keys for each query, drawn once: BigBird's third part (notes 002-59).
 
     Raises:
-        ValueError: more keys are asked for than there are.
+        ValueError: there is no token, or more keys are asked for than there are.
     """
+    _check(num_tokens)
     if not 0 <= per_query <= num_tokens:
         raise ValueError(f"per_query must lie in 0..{num_tokens}, got {per_query}")
     draw = torch.Generator().manual_seed(seed)
@@ -63,10 +71,13 @@ def segment_mask(num_tokens: int, segment: int, before: int = 1) -> Tensor:
     """Causal, within the query's own segment and `before` segments before it (notes 002-37).
 
     Raises:
-        ValueError: a segment is shorter than 1.
+        ValueError: there is no token, a segment is shorter than 1, or `before` is negative.
     """
-    if segment < 1:
-        raise ValueError(f"segment must be at least 1, got {segment}")
+    if segment < 1 or before < 0:
+        raise ValueError(
+            f"segment must be at least 1 and before at least 0, got {segment} and {before}"
+        )
+    causal = _distance(num_tokens) >= 0
     number = torch.arange(num_tokens) // segment
     behind = number[:, None] - number[None, :]
-    return ((_distance(num_tokens) >= 0) & (behind <= before))[None, None]
+    return (causal & (behind <= before))[None, None]

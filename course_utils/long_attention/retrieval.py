@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor
 
+from course_utils.long_attention.inputs import check_attention
+
 
 def top_k_attention(queries: Tensor, keys: Tensor, values: Tensor, k: int) -> Tensor:
     """Exact attention over each query's k best keys (notes 002-38).
@@ -20,8 +22,9 @@ def top_k_attention(queries: Tensor, keys: Tensor, values: Tensor, k: int) -> Te
         (B, h, Tq, v).
 
     Raises:
-        ValueError: k is not in 1..Tk.
+        ValueError: shapes do not fit, or k is not in 1..Tk.
     """
+    check_attention(queries, keys, values)
     if not 1 <= k <= keys.shape[2]:
         raise ValueError(f"k must lie in 1..{keys.shape[2]}, the number of keys, got {k}")
     scores = queries @ keys.mT / math.sqrt(queries.shape[-1])  # (B, h, Tq, Tk)

@@ -85,9 +85,15 @@ def as_labels(labels, count, name, cells):
     return labels
 
 
+def shorten(text, longest=60):
+    """The text, cut to so many characters, the last one then being an ellipsis."""
+    text = str(text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def visible(token):
     """`token` as text that can be seen: outer spaces and control characters are spelled out."""
-    text = str(token)
+    text = shorten(token)
     core = text.strip(" ")
     before, after = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
     text = "␣" * before + core + "␣" * (after if core else 0)

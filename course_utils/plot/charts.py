@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course_utils.plot.arrays import to_array
+from course_utils.plot.arrays import shorten, to_array
 from course_utils.plot.display import display_figure
 from course_utils.plot.style import (
     FAINT,
@@ -10,9 +10,11 @@ from course_utils.plot.style import (
     LINESTYLES,
     MARKERS,
     PALETTE,
+    add_legend,
     darker,
     new_figure,
     use_course_style,
+    write,
 )
 
 _MARKED_UP_TO = 25  # a curve with more points is drawn without a mark on each
@@ -49,22 +51,28 @@ def plot_curves(
     curves = {str(name): _pair(x, y, f"curve {name!r}") for name, y in curves.items()}
     points = {str(name): _pair(*xy, f"points {name!r}") for name, xy in (points or {}).items()}
     _check_count(curves, "curves")
+    if points:
+        _check_count(points, "points")
     _check_logs({**curves, **points}, log)
     with use_course_style():
         figure, ax = new_figure(figsize=figsize)
-        ax.set(xlabel=xlabel, ylabel=ylabel, title=title or "")
+        write(ax, xlabel, ylabel, title or "")
         _set_scales(ax, log, curves)
         if ylim is not None:
             ax.set_ylim(ylim)
         ax.grid(True)
-        for (name, (px, py)), marker in zip(points.items(), MARKERS, strict=False):
-            ax.scatter(px, py, 16, FAINT, marker=marker, alpha=0.7, linewidths=0, label=name)
+        dots = [
+            ax.scatter(px, py, 16, FAINT, marker=marker, alpha=0.7, linewidths=0)
+            for (px, py), marker in zip(points.values(), MARKERS, strict=False)
+        ]
         for i, (cx, cy) in enumerate(curves.values()):
             mark = MARKERS[i] if len(cx) <= _MARKED_UP_TO else None
             ax.plot(cx, cy, color=PALETTE[i], linestyle=LINESTYLES[i], marker=mark, markersize=4)
         named = _name_ends(figure, ax, curves)
-        if points or not named:
-            ax.legend(loc="best", handlelength=0.8 if named else 3)
+        unnamed = [] if named else [*zip(ax.lines, curves, strict=True)]
+        unnamed += zip(dots, points, strict=True)
+        if unnamed:
+            add_legend(ax, unnamed, loc="best", handlelength=0.8 if named else 3)
     if not show:
         return figure
     kind = f"{len(curves)} curve{'s' if len(curves) != 1 else ''}"
@@ -99,18 +107,20 @@ def plot_bars(
     width = 0.8 / len(bars)
     with use_course_style():
         figure, ax = new_figure(figsize=figsize)
-        ax.set(xlabel=xlabel, ylabel=ylabel, title=title or "")
-        for i, (name, values) in enumerate(bars.items()):
+        write(ax, xlabel, ylabel, title or "")
+        for i, values in enumerate(bars.values()):
             at = np.arange(len(groups)) + (i - (len(bars) - 1) / 2) * width
-            drawn = ax.bar(at, np.nan_to_num(values), 0.92 * width, label=name, linewidth=0,
+            drawn = ax.bar(at, np.nan_to_num(values), 0.92 * width, linewidth=0,
                            color=PALETTE[i], hatch=HATCHES[i], edgecolor="white")  # fmt: skip
             texts = [f"{v:.{digits}f}" if np.isfinite(v) else "none" for v in values]
             ax.bar_label(drawn, texts, fontsize=8, padding=1)
-        ax.set_xticks(range(len(groups)), groups, parse_math=False)
+        names = [shorten(group) for group in groups]
+        ax.set_xticks(range(len(groups)), names, parse_math=False)
         ax.margins(y=0.12)
         ax.axhline(0, color=FAINT, linewidth=0.8)
         if len(bars) > 1:
-            figure.legend(loc="outside upper center", ncols=len(bars))
+            named = zip(ax.containers, bars, strict=True)
+            add_legend(figure, named, loc="outside upper center", ncols=len(bars))
     if not show:
         return figure
     if alt is None:
@@ -174,7 +184,7 @@ def _name_ends(figure, ax, curves, gap=12):
 
     Names of curves that reach the right edge stand outside it, pushed apart to be `gap` points or
     more from each other. Where one would have to stand further than that from its curve's end, no
-    name is written, and the curves get labels for a legend.
+    name is written.
     """
     if len(curves) == 1:
         return True
@@ -187,8 +197,6 @@ def _name_ends(figure, ax, curves, gap=12):
     wanted = [float(np.clip(72 / figure.dpi * ends[i][1], low, high)) for i in outside]
     heights = _keep_below(high - gap / 3, _spread(wanted, gap), gap)  # half a name stands above
     if any(abs(h - w) > _FAR * gap for h, w in zip(heights, wanted, strict=True)):
-        for line, name in zip(ax.lines, curves, strict=True):
-            line.set_label(name)
         return False
     beside = dict(zip(outside, heights, strict=True))
     for i, (name, xy) in enumerate(curves.items()):
@@ -197,7 +205,7 @@ def _name_ends(figure, ax, curves, gap=12):
             if i in beside
             else {"xy": _last_finite(*xy), "xytext": (6, 0)}
         )
-        ax.annotate(name, **place, textcoords="offset points", va="center",
+        ax.annotate(shorten(name), **place, textcoords="offset points", va="center",
                     color=darker(PALETTE[i]), parse_math=False)  # fmt: skip
     return True
 

@@ -5,7 +5,7 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 
-from course_utils.plot.arrays import as_grid, as_mask, check_finite
+from course_utils.plot.arrays import as_grid, as_mask, check_finite, shorten
 from course_utils.plot.display import display_figure
 from course_utils.plot.panels import Panels, hatch_cells
 from course_utils.plot.reading import read_heatmap, read_mask
@@ -195,8 +195,9 @@ def _colour_bar(figure, axes, image, values, label, sizes):
     over = values.size and values.max() > image.norm.vmax
     under = values.size and values.min() < image.norm.vmin
     extend = {(0, 0): "neither", (1, 0): "max", (0, 1): "min", (1, 1): "both"}
-    bar = figure.colorbar(image, ax=axes, label=label, extend=extend[bool(over), bool(under)],
+    bar = figure.colorbar(image, ax=axes, extend=extend[bool(over), bool(under)],
                           fraction=0.05, pad=0.02, aspect=max(5, 5 * sizes.figure[1]))  # fmt: skip
+    bar.set_label(shorten(label), parse_math=False)
     bar.outline.set_visible(False)
     bar.locator.set_params(nbins=max(1, min(6, int(sizes.figure[1] / 0.45))))
 

@@ -4,14 +4,18 @@ import textwrap
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.colors import ListedColormap
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.plot.arrays import as_labels
 from course_utils.plot.sizes import CHARACTER, plan
-from course_utils.plot.style import MASKED, MASKED_LINES, new_figure
+from course_utils.plot.style import MASKED, MASKED_LINES, new_figure, write
 
+_MOST_PANELS, _MOST_TOKENS = 400, 1000
+_LARGEST_SIDE, _LARGEST_AREA = 200, 10_000  # inches, square inches: 100 million pixels
+_MOST_HATCHED = 50_000  # cells; more take long to hatch, and are too small to show it
 _LONGEST_ALT = 900  # characters; a screen reader reads for about a minute
 
 
@@ -44,20 +48,39 @@ class Panels:
         """
         rows, cols, n_queries, n_keys = self.shape
         sizes = plan(self.shape, self.keys, self.queries, figsize)
+        self._check_size(sizes)
         figure, axes = new_figure(rows, cols, sizes.figure, squeeze=False, sharex=True, sharey=True)
         letters = max(8, int(sizes.panel[0] * 72 / (10 * CHARACTER)))
         for (row, col), ax in np.ndenumerate(axes):
             ax.set(xlim=(-0.5, n_keys - 0.5), ylim=(n_queries - 0.5, -0.5))
             ax.spines[:].set_visible(True)
             ax.tick_params(length=2)
-            ax.set_title("\n".join(textwrap.wrap(self.titles[row][col], letters)))
+            title = "\n".join(textwrap.wrap(self.titles[row][col], letters))
+            xlabel, ylabel = self.xlabel if row == rows - 1 else "", "" if col else self.ylabel
+            if not col and self.row_titles[row]:
+                ylabel = f"{self.row_titles[row]}\n\n{ylabel}"
+            write(ax, xlabel, ylabel, title)
         for ax in axes[-1]:
-            ax.set_xlabel(self.xlabel)
             _set_ticks(ax.xaxis, self.keys, sizes.panel[0], sizes.font[0], sizes.upright)
-        for ax, title in zip(axes[:, 0], self.row_titles, strict=True):
-            ax.set_ylabel(f"{title}\n\n{self.ylabel}" if title else self.ylabel)
+        for ax in axes[:, 0]:
             _set_ticks(ax.yaxis, self.queries, sizes.panel[1], sizes.font[1])
         return figure, axes, sizes
+
+    def _check_size(self, sizes):
+        """ValueError if nobody could read the figure, or wait for it."""
+        rows, cols, n_queries, n_keys = self.shape
+        width, height = sizes.figure
+        if (
+            rows * cols > _MOST_PANELS
+            or max(len(tokens or ()) for tokens in (self.keys, self.queries)) > _MOST_TOKENS
+            or max(width, height) > _LARGEST_SIDE
+            or width * height > _LARGEST_AREA
+        ):
+            raise ValueError(
+                f"{rows} x {cols} panels of {n_queries} queries and {n_keys} keys make a figure of "
+                f"{width:.0f} x {height:.0f} inches, too large to be read: show a part, or leave "
+                "the tokens out"
+            )
 
     def count(self, noun):
         """How many there are: "1 heatmap", "8 masks"."""
@@ -127,6 +150,10 @@ def hatch_cells(ax, hidden):
     """Hatch the cells where `hidden` (Tq, Tk) is True: light grey, as no value is drawn."""
     queries, keys = np.nonzero(hidden)
     if not len(queries):
+        return
+    if len(queries) > _MOST_HATCHED:
+        grey = ListedColormap([MASKED])
+        ax.imshow(np.ma.masked_where(~hidden, hidden), grey, aspect="auto", gid="masked")
         return
     corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5)])
     points = np.stack([keys, queries], -1)[:, None] + corners  # (cells, 5, 2)

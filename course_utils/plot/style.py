@@ -9,6 +9,8 @@ from matplotlib import font_manager, rc_context, rcParamsDefault
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
+from course_utils.plot.arrays import shorten
+
 # Okabe and Ito's colours, told apart with every common kind of colour blindness
 # (their yellow is left out: too light on white).
 BLUE, VERMILION, GREEN, PINK, SKY, ORANGE, BLACK = (
@@ -25,6 +27,7 @@ MASKED, MASKED_LINES = "#E9E9E9", "#A0A0A0"
 INK, FAINT = "#222222", "#8A8A8A"
 
 DPI = 100
+_LONGEST = 120  # characters of a title or of the label of an axis
 
 # DejaVu Sans ships with matplotlib, so figures are the same on every machine; the others are
 # asked, in turn, only for letters that it lacks. (Of a file that holds the fonts of all of East
@@ -77,6 +80,24 @@ def use_course_style():
     ours = {k: v for k, v in rcParamsDefault.items() if not k.startswith("backend")}
     with rc_context({**ours, **_STYLE, "font.family": _fonts()}):
         yield
+
+
+def write(ax, xlabel, ylabel, title=""):
+    """Label the axes with the texts as they are: a $ is a dollar, and what is too long is cut."""
+    ax.set_xlabel(shorten(xlabel, _LONGEST), parse_math=False)
+    ax.set_ylabel(shorten(ylabel, _LONGEST), parse_math=False)
+    ax.set_title(shorten(title, _LONGEST), parse_math=False)
+
+
+def add_legend(owner, named, **options):
+    """A legend of axes or of a figure for pairs (artist, name), the names drawn as they are.
+
+    Matplotlib itself leaves out names that begin with "_".
+    """
+    artists, names = zip(*named, strict=True)
+    legend = owner.legend(artists, [str(i) for i in range(len(names))], **options)
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set(text=shorten(name), parse_math=False)
 
 
 def new_figure(rows=1, cols=1, figsize=(6.4, 3.6), **subplots):
