@@ -7,7 +7,7 @@ from course_utils.bench.report import measurements
 from course_utils.diagrams.canvas import FAINT, LARGE, SMALL, Canvas
 from course_utils.plot.style import PALETTE
 
-LEFT, BOTTOM, WIDTH, HEIGHT = 0.95, 0.75, 4.6, 3.1
+LEFT, BOTTOM, WIDTH, HEIGHT = 0.95, 0.75, 5.0, 3.1
 SENTENCES = 64
 LINE = 0.19  # between two names
 
@@ -24,7 +24,7 @@ def decoding_cost():
         up = (math.log10(seconds) - low) / (high - low)
         return LEFT + across * WIDTH, BOTTOM + up * HEIGHT
 
-    sheet = Canvas(7.6, 4.4)
+    sheet = Canvas(8, 4.4)
     sheet.text(LEFT, 4.15, f"Greedy decoding of {SENTENCES} sentences", LARGE, align="left")
     for step in steps:
         x, _ = at(step, 10**low)

@@ -143,7 +143,7 @@ def empty_model(config: TransformerConfig) -> Transformer:
 
 def write_vocabulary(folder: Path, vocabulary: Subwords) -> None:
     """Write vocabulary.json."""
-    write_atomic(folder / VOCABULARY, vocabulary.to_json().encode("utf-8"))
+    write_atomic(folder / VOCABULARY, f"{vocabulary.to_json()}\n".encode())
 
 
 def read_vocabulary(folder: Path, size: int = LARGEST["src_vocab_size"]) -> Subwords:
