@@ -74,7 +74,7 @@ OPTIONS = {
     "dropout": (number(float, 0, 0.95), "share of activations dropped in training"),
     "max_len": (number(int, 8, LARGEST["max_len"]), "leave out pairs with more pieces than this"),
     "tokens": (number(int, 1, MOST), "padded tokens in a batch, both sides (default: a 250th of "
-               "the corpus, from 256 to 4096)"),
+               "the corpus, from 256 to 1280; a GPU bears ten times as many)"),
     "lr": (number(float, 0, 10, open_ends=True), "peak learning rate (default: by d_model)"),
     "warmup": (number(float, 0, 1, open_ends=True), "share of the budget until the peak"),
     "smoothing": (number(float, 0, 0.95), "label smoothing"),
