@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import re
 import sys
 import threading
 import time
@@ -356,7 +357,7 @@ def test_an_error_of_torch_is_no_stub(raising):
     result = check(MASK, raising)
     assert result.status == "error"
     assert "is still run" not in str(result)
-    assert "NotImplementedError" in str(result)
+    assert re.search("NotImplementedError|not implemented for", str(result))  # by version of torch
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,7 @@ class Training:
         """
         model = data_parallel(self.model, self.device)
         before, began, saved = self.seconds, time.monotonic(), self.seconds
-        report = Report(self.progress(), quiet=rank() > 0)
-        with StopRequest() as stop:
+        with StopRequest() as stop, Report(self.progress(), quiet=rank() > 0) as report:
             while True:
                 seconds = before + time.monotonic() - began
                 self.seconds, signal = largest_of_all([seconds, stop.number], self.device)
@@ -132,7 +131,7 @@ class Training:
                     break
                 loss, tokens = self._update(model, done)
                 report.update(self.progress(), loss, tokens)
-        report.close(self.progress())
+            report.arrive(self.progress())
         return int(signal)
 
     def _batch_list(self, epoch: int) -> list[list[Example]]:

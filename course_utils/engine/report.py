@@ -56,7 +56,12 @@ class Report:
         if not self.quiet:
             tqdm.write(line, file=sys.stderr)
 
-    def close(self, progress: float) -> None:
+    def arrive(self, progress: float) -> None:
         """Leave the bar where the training has come to."""
         self.bar.update(min(1.0, progress) - self.bar.n)
+
+    def __enter__(self) -> "Report":
+        return self
+
+    def __exit__(self, *_) -> None:
         self.bar.close()

@@ -124,7 +124,7 @@ def _judge_runs(exercise: Exercise, answer: Any, session: Session) -> Verdict:
         if is_error and run.value == Raised("NotImplementedError", WORDS):
             return Verdict("unfinished", facts=(run.where,) if run.where else ())
     side_effects = _side_effects(exercise, runs)
-    repeats = gap(given[-1], repeated.value).size <= 1
+    repeats = gap(given[0], repeated.value).size <= 1
     if not repeats:
         side_effects.append("it gives different answers to the same input: is it random?")
     if all(g.size <= 1 for g in gaps) and not side_effects:

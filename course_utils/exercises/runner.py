@@ -96,14 +96,14 @@ class _Notepad(io.TextIOBase):
 def run_answer(
     play: Callable, answer: Any, inputs: Sequence[tuple], seconds: float = SECONDS
 ) -> Session:
-    """Play an answer on every input; the last input is played twice, with other random numbers.
+    """Play an answer on every input; the first one again at the end, with other random numbers.
 
     Returns:
         One run per input and the repetition last; fewer when time ran out.
     """
     session = Session()
     worker = threading.Thread(
-        target=_work, args=(session, play, answer, [*inputs, inputs[-1]]), daemon=True
+        target=_work, args=(session, play, answer, [*inputs, inputs[0]]), daemon=True
     )
     notepad = _Notepad()
     with (

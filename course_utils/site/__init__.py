@@ -57,7 +57,11 @@ def lay_out(root: Path, source: Path, costs: dict[str, dict]) -> None:
         if file.is_file():  # if not, Sphinx says which page misses it
             copy = source / file.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+            if file.suffix == ".md":  # a page of its own, in no order with the chapters
+                text = file.read_text(encoding="utf-8")
+                copy.write_text(f"---\norphan: true\n---\n{text}", encoding="utf-8")
+            else:
+                shutil.copyfile(file, copy)
     (source / "index.md").write_text(cover(readme, costs), encoding="utf-8")
 
 
