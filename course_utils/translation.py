@@ -12,7 +12,7 @@ from course_utils.data.subwords import Subwords
 from course_utils.data.task import references
 from course_utils.data.vocab import EOS, Vocab
 from course_utils.data.words import Words
-from course_utils.decoding import beam_search, evaluating, greedy_decode
+from course_utils.decoding import beam_search, evaluating
 from course_utils.metrics import bleu
 
 
@@ -68,8 +68,6 @@ class Translator:
         device = next(self.model.parameters()).device
         src, src_lens = src.to(device), src_lens.to(device)
         ends = {"bos": self.target.bos, "eos": self.target.eos, "max_len": max_len}
-        if beam == 1:
-            return greedy_decode(self.model, src, src_lens, **ends)
         return beam_search(self.model, src, src_lens, beam=beam, **ends)
 
     def attention_maps(self, source: str, target: str) -> tuple[dict[str, Tensor], list, list]:

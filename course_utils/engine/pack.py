@@ -1,7 +1,8 @@
 """python -m course_utils pack --model DIR --out SMALLER"""
 
-import hashlib
 from pathlib import Path
+
+import pooch
 
 from course_utils.data.text import printable
 from course_utils.engine.command import Refused, parser, refusing
@@ -48,10 +49,5 @@ def main(argv: list[str]) -> None:
     write_vocabulary(args.out, vocabulary)
     write_weights(args.out, weights, *best)
     size = sum(path.stat().st_size for path in args.out.iterdir())
-    digest = sha256(args.out / WEIGHTS)
+    digest = pooch.file_hash(str(args.out / WEIGHTS))
     print(printable(f"{args.out}: {size / 1e6:.1f} MB, {WEIGHTS} sha256:{digest}"))
-
-
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
