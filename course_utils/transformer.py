@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils.attention import MultiHeadAttention, hide_unseen
+from course_utils.cache import KeyValueCache
 from course_utils.masks import causal_mask, check_tokens, mask_from_lengths
 from course_utils.positional import LearnedPositionalEmbedding, PositionalEncoding
 
@@ -211,7 +212,7 @@ class DecoderBlock(nn.Module):
         self,
         x: Tensor,
         source: tuple[Tensor, Tensor],
-        past: tuple[Tensor, Tensor] | None = None,
+        past: KeyValueCache | None = None,
         target_mask: Tensor | None = None,
         source_mask: Tensor | None = None,
         *,
@@ -222,20 +223,19 @@ class DecoderBlock(nn.Module):
         Args:
             x: (B, T, d_model), the new target positions.
             source: keys and values of the source, from `project_source`.
-            past: self-attention keys and values of earlier positions, each (B, h, P, d/h).
+            past: self-attention keys and values of P earlier positions.
             target_mask, source_mask: (B or 1, 1, T, P + T) and (B, 1, 1, Ts).
 
         Returns:
-            (B, T, d_model), the keys and values of all P + T positions, and with
+            (B, T, d_model), the cache of all P + T positions, and with
             `return_weights` the self- and cross-attention weights, (B, h, T, P + T) and
             (B, h, T, Ts).
         """
         read = self.addnorm1.before(x)
-        target = self.self_attention.project(read, read)
-        if past is not None:
-            target = tuple(torch.cat(pair, dim=2) for pair in zip(past, target))
+        new = self.self_attention.project(read, read)  # (B, h, T, d/h) each
+        cache = KeyValueCache(*new) if past is None else past.append(*new)
         attended, self_weights = self.self_attention.attend(
-            read, *target, target_mask, return_weights
+            read, cache.keys, cache.values, target_mask, return_weights
         )
         x = self.addnorm1(x, attended)
         attended, cross_weights = self.cross_attention.attend(
@@ -243,7 +243,7 @@ class DecoderBlock(nn.Module):
         )
         x = self.addnorm2(x, attended)
         x = self.addnorm3(x, self.ffn(self.addnorm3.before(x)))
-        return (x, target, self_weights, cross_weights) if return_weights else (x, target)
+        return (x, cache, self_weights, cross_weights) if return_weights else (x, cache)
 
 
 @dataclass
@@ -252,25 +252,21 @@ class DecoderState:
 
     source: per layer, keys and values (B, h, Ts, d/h); source_mask: (B, 1, 1, Ts), or None where
     nothing is hidden.
-    target: per layer, keys and values (B, h, T, d/h) or None before the first token.
+    target: per layer, the cache of the T positions so far, or None before the first token.
     """
 
     source: list[tuple[Tensor, Tensor]]
     source_mask: Tensor | None
-    target: list[tuple[Tensor, Tensor] | None]
+    target: list[KeyValueCache | None]
     length: int = 0
 
     def select(self, rows: Tensor) -> "DecoderState":
         """The state of some sentences, in the order of `rows`; beam search needs it."""
-
-        def pick(pair):
-            return pair and tuple(x[rows] for x in pair)
-
         return replace(
             self,
-            source=[pick(pair) for pair in self.source],
+            source=[(keys[rows], values[rows]) for keys, values in self.source],
             source_mask=None if self.source_mask is None else self.source_mask[rows],
-            target=[pick(pair) for pair in self.target],
+            target=[None if cache is None else cache.select(rows) for cache in self.target],
         )
 
 
@@ -367,18 +363,18 @@ class Transformer(nn.Module):
         x = self._embed(tgt, self.tgt_embedding, self.tgt_positions, state.length)
         steps, so_far = tgt.shape[1], state.length + tgt.shape[1]
         mask = causal_mask(steps, so_far, tgt.device) if steps > 1 else None  # (1, 1, T, T_so_far)
-        cache, self_maps, cross_maps = [], [], []
+        target, self_maps, cross_maps = [], [], []
         for block, source, past in zip(self.decoder, state.source, state.target, strict=True):
-            x, target, *weights = block(
+            x, cache, *weights = block(
                 x, source, past, mask, state.source_mask, return_weights=return_weights
             )
-            cache.append(target)
+            target.append(cache)
             if return_weights:
                 self_maps.append(weights[0])
                 cross_maps.append(weights[1])
         x = x if keep is None else x[keep]
         logits = self.output(self.decoder_norm(x))
-        state = replace(state, target=cache, length=so_far)
+        state = replace(state, target=target, length=so_far)
         return (logits, state, self_maps, cross_maps) if return_weights else (logits, state)
 
     def forward(

@@ -185,7 +185,7 @@ def test_decoder_block_equals_torch_values_and_gradients(norm_first):
     output, cache, self_weights, cross_weights = ours(*arguments, return_weights=True)
     assert self_weights.shape == (B, H, TT, TT)
     assert cross_weights.shape == (B, H, TT, TS)
-    assert cache[0].shape == cache[1].shape == (B, H, TT, D // H)
+    assert cache.keys.shape == cache.values.shape == (B, H, TT, D // H)
     close(ours(*arguments)[0], output, rtol=0, atol=1e-12)
     reference = theirs(
         twin,
