@@ -7,6 +7,8 @@ from itertools import count
 import pytest
 import speed
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from course_utils.__main__ import main
 from course_utils.bench import decoding, measured, pipeline, quality, report, training
@@ -107,10 +109,27 @@ def test_sentences_reach_every_peer_whole():
     assert wide.num_tokens == sum(len(e.target) - 1 for e in examples[:64])
 
 
+ODD_SIDE = st.lists(
+    st.sampled_from([*"abÉß ,.!?", "\xa0", "\u202f", "\ud800", "<pad>", "<eos>", "<unk>", " a "]),
+    max_size=15,
+).map("".join)
+ODD_LINE = st.lists(ODD_SIDE, min_size=1, max_size=3).map("\t".join)
+
+
 @pytest.mark.parametrize("text", ["\n".join(PHRASES), "\n".join(PHRASES * 3)])
 def test_the_fast_pipeline_gives_d2l_s_arrays(text):
-    for ours, theirs in zip(pipeline.fast(text), pipeline.slow(text)):
-        for a, b in zip(ours, theirs):
+    assert_as_d2l(text)
+
+
+@given(st.lists(ODD_LINE, max_size=6), ODD_SIDE, ODD_SIDE, st.lists(ODD_LINE, max_size=6))
+def test_odd_text_too(before, source, target, after):
+    assert_as_d2l("\n".join([*before, f"{source}\t{target}", *after]))
+
+
+def assert_as_d2l(text: str) -> None:
+    for ours, theirs in zip(pipeline.fast(text), pipeline.slow(text), strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            assert a.dtype == b.dtype
             assert torch.equal(a, b)
 
 
