@@ -23,7 +23,7 @@ def of_module(name: str) -> Callable[[list[str]], int | None]:
 def show_progress(options: list[str]) -> None:
     """Print how much of each chapter is solved, or which exercises of one chapter."""
     own = argparse.ArgumentParser(prog="python -m course_utils progress")
-    own.add_argument("chapter", nargs="?", help="its exercises one by one: 02_masked_softmax")
+    own.add_argument("chapter", nargs="?", help="its exercises one by one: 2, or 02_masked_softmax")
     args = own.parse_args(options)
     from course_utils.exercises import progress
 

@@ -93,10 +93,12 @@ def test_progress_counts_every_exercise(capsys, monkeypatch, tmp_path):
     assert f"0 of {len(catalogue())} exercises solved" in capsys.readouterr().out
     assert cli.main(["progress", "02_masked_softmax"]) == 0
     assert "padding_visible" in capsys.readouterr().out
+    assert cli.main(["progress", "2"]) == 0
+    assert "padding_visible" in capsys.readouterr().out
     with pytest.raises(SystemExit) as left:
-        cli.main(["progress", "2"])
+        cli.main(["progress", "99"])
     assert left.value.code == 2
-    assert "no exercise is in '2'; chapters: 01_attention_pooling, 02" in capsys.readouterr().err
+    assert "no exercise is in '99'; chapters: 01_attention_pooling, 02" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows tells a closed pipe in another way")

@@ -62,6 +62,7 @@ def test_a_missing_file_is_named(folder, name):
 
 def test_a_missing_folder_is_named(tmp_path):
     refused(tmp_path / "nowhere", "there is no folder ")
+    refused(tmp_path / "nowhere", r"ships with the course \(.*\bfra-eng\b.*\)")
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.json", "model.safetensors"])

@@ -65,9 +65,15 @@ def test_a_row_for_each_chapter_and_on_request_for_each_of_its_exercises():
     assert "causal_and_padding" not in str(chapter)
 
 
-def test_a_chapter_without_exercises_is_refused():
-    with pytest.raises(ValueError, match="no exercise is in '3'; chapters: 01_attention_pooling, "):
-        progress("3")
+@pytest.mark.parametrize("chapter", [3, "3", "03"])
+def test_a_chapter_may_be_named_by_its_number(chapter):
+    assert str(progress(chapter)) == str(progress("03_scoring_functions"))
+
+
+@pytest.mark.parametrize("chapter", ["99", "3_scoring", "", "03_", 0, -1])
+def test_a_chapter_without_exercises_is_refused(chapter):
+    with pytest.raises(ValueError, match=f"in {chapter!r}; chapters: 01_attention_pooling, "):
+        progress(chapter)
 
 
 def test_a_stub_leaves_no_trace(file):

@@ -127,7 +127,10 @@ def _read_text(path: Path, most: int) -> str:
 
 def _missing(path: Path) -> str:
     if not path.parent.is_dir():
-        return f"there is no folder {path.parent}: name the one that `train --out` has written"
+        return (
+            f"there is no folder {path.parent}: name the one that `train --out` has written, or a "
+            f"model that ships with the course ({', '.join(trained_models())})"
+        )
     return f"there is no {path.name} in {path.parent}: name a folder that `train --out` has written"
 
 

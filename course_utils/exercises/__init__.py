@@ -5,7 +5,7 @@ check("average_pooling_answer", 3.0)    # a prediction, or an answer under anoth
 hint("gaussian_weights")                  # the next hint
 solution("gaussian_weights")              # the solution as source code
 progress()                              # what is done; reset("gaussian_weights") starts it anew
-progress("01_attention_pooling")        # the single exercises of a chapter
+progress(1)                             # the single exercises of chapter 1
 """
 
 import difflib
@@ -101,10 +101,10 @@ def solution(exercise: Any) -> Text:
     return Text(source.solved(found) + _line(note))
 
 
-def progress(chapter: str | None = None) -> Progress:
+def progress(chapter: str | int | None = None) -> Progress:
     """How much of each chapter is solved, and which mistakes come back.
 
-    With a chapter's name, such as "02_masked_softmax": the state of its single exercises.
+    With a chapter's number, or its name ("02_masked_softmax"): the state of its single exercises.
     """
     return Progress(catalogue(), chapter)
 

@@ -12,8 +12,8 @@ _OFTEN = 3  # answers with one kind of mistake, after which its rule is shown
 class Progress:
     """What is solved, chapter by chapter or within one, and the mistakes made more than once."""
 
-    def __init__(self, exercises: list[Exercise], chapter: str | None = None):
-        """The exercises of the course; `chapter`, a notebook's name, shows its own one by one.
+    def __init__(self, exercises: list[Exercise], chapter: str | int | None = None):
+        """The exercises of the course; `chapter`, a notebook's name or number, shows its own.
 
         Raises ValueError if no exercise stands in that chapter.
         """
@@ -21,19 +21,17 @@ class Progress:
         self.states = {e.name: _state(e.name in solved, attempts[e.name]) for e in exercises}
         self.tags = {tag: times for tag, times in log.tags().items() if tag in TAGS}
         chapters = sorted({e.notebook for e in exercises})
-        if chapter is None:
+        self._chapter = None if chapter is None else _meant(chapter, chapters)
+        if self._chapter is None:
             self._exercises = exercises
             self._heads = ("chapter", "solved", "tried", "exercises")
             self._rows = [_count(name, exercises, solved, attempts) for name in chapters]
-        elif chapter in chapters:
-            self._exercises = [e for e in exercises if e.notebook == chapter]
+        else:
+            self._exercises = [e for e in exercises if e.notebook == self._chapter]
             self._heads = ("exercise", "time", "state")
             self._rows = [
                 (e.name, f"{e.minutes} min", self.states[e.name]) for e in self._exercises
             ]
-        else:
-            raise ValueError(f"no exercise is in {chapter!r}; chapters: {', '.join(chapters)}")
-        self._chapter = chapter
         self.solved = sum(e.name in solved for e in self._exercises)
 
     def __repr__(self) -> str:
@@ -77,6 +75,15 @@ def _count(
     names = {e.name for e in exercises if e.notebook == chapter}
     tried = sum(attempts[name] > 0 for name in names - solved)
     return chapter, *map(str, (len(names & solved), tried, len(names)))
+
+
+def _meant(chapter: str | int, chapters: list[str]) -> str:
+    """The notebook of that name, or of that number."""
+    number = f"{chapter}".zfill(2)
+    for name in chapters:
+        if chapter == name or number == name.split("_")[0]:
+            return name
+    raise ValueError(f"no exercise is in {chapter!r}; chapters: {', '.join(chapters)}")
 
 
 def _state(solved: bool, attempts: int) -> str:
