@@ -40,6 +40,7 @@ class KeyValueCache:
         if torch.is_grad_enabled():  # gradients need what they went through as it was
             joined = ((self.keys, keys), (self.values, values))
             return KeyValueCache(*(torch.cat(pair, dim=2) for pair in joined))
+        # twice what is needed: then all moves together copy each position about once
         room = self._room if self._may_grow_to(new) else self._moved_to_room_for(2 * new)
         room.keys[:, :, old:new], room.values[:, :, old:new] = keys, values
         room.taken = new
@@ -51,7 +52,7 @@ class KeyValueCache:
         return writable and room.taken == len(self) and room.keys.shape[2] >= length
 
     def _moved_to_room_for(self, positions: int) -> _Room:
-        """Twice what is needed: then all moves together copy each position about once."""
+        """Memory of its own, with this cache at its beginning."""
         batch, heads, length, size = self.keys.shape
         keys, values = (
             x.new_empty(batch, heads, positions, size) for x in (self.keys, self.values)

@@ -248,6 +248,13 @@ def test_what_half_precision_cannot_hold_is_not_packed(folder, tmp_path, capsys)
     assert not (tmp_path / "packed").exists()
 
 
+def test_packing_wants_a_folder_and_offers_no_name_that_it_does_not_take(tmp_path, capsys):
+    assert pack(tmp_path / "nowhere", tmp_path / "packed") == 1
+    said = capsys.readouterr().err
+    assert "there is no folder" in said
+    assert "ships with the course" not in said
+
+
 def test_a_folder_in_use_is_not_packed_into(folder, capsys):
     assert pack(folder, folder) == 1
     assert "exists and is not empty" in capsys.readouterr().err

@@ -127,10 +127,7 @@ def _read_text(path: Path, most: int) -> str:
 
 def _missing(path: Path) -> str:
     if not path.parent.is_dir():
-        return (
-            f"there is no folder {path.parent}: name the one that `train --out` has written, or a "
-            f"model that ships with the course ({', '.join(trained_models())})"
-        )
+        return f"there is no folder {path.parent}: name the one that `train --out` has written"
     return f"there is no {path.name} in {path.parent}: name a folder that `train --out` has written"
 
 
@@ -186,6 +183,19 @@ def read_best(folder: Path) -> tuple[float, int] | None:
                       ) from None  # fmt: skip
 
 
+def _found(folder: str | Path) -> Path:
+    """The folder, or that of the model which ships with the course under this name."""
+    if Path(folder).exists():
+        return Path(folder)
+    shipped = trained_models()
+    if str(folder) not in shipped:
+        raise Refused(
+            f"there is no folder {folder}: name the one that `train --out` has written, or a model "
+            f"that ships with the course ({', '.join(shipped)})"
+        )
+    return shipped[str(folder)]
+
+
 def load_translator(folder: str | Path, device: torch.device | str = "cpu") -> Translator:
     """The model of a folder, ready to translate.
 
@@ -198,9 +208,7 @@ def load_translator(folder: str | Path, device: torch.device | str = "cpu") -> T
     Raises:
         Refused: a file is missing, damaged, or does not fit the others.
     """
-    if not Path(folder).exists():
-        folder = trained_models().get(str(folder), folder)
-    folder = Path(folder)
+    folder = _found(folder)
     config = read_config(folder)
     vocabulary = read_vocabulary(folder, config.src_vocab_size)
     sizes = (config.src_vocab_size, config.tgt_vocab_size)
