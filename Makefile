@@ -40,7 +40,7 @@ test: setup
 	@$(RUN) -m pytest
 
 test-long: setup
-	@$(RUN) -m pytest tests/test_numerics_long.py tests/test_engine_disasters.py \
+	@$(RUN) -m pytest tests/models/test_numerics_long.py tests/training/test_disasters.py \
 	--hypothesis-profile=long
 
 course: setup

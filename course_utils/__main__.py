@@ -25,7 +25,7 @@ def show_progress(options: list[str]) -> None:
     own = argparse.ArgumentParser(prog="python -m course_utils progress")
     own.add_argument("chapter", nargs="?", help="its exercises one by one: 2, or 02_masked_softmax")
     args = own.parse_args(options)
-    from course_utils.exercises import progress
+    from course_utils.checker import progress
 
     try:
         print(progress(args.chapter))
@@ -35,17 +35,17 @@ def show_progress(options: list[str]) -> None:
 
 COMMANDS = {
     "setup": (of_module("environment"), "make the environment .venv and install what is needed"),
-    "doctor": (of_module("doctor"), "check the environment and say how to mend it"),
-    "lab": (of_module("lab"), "open JupyterLab on the first lesson"),
-    "course": (of_module("course"), "run every notebook; show its time and peak memory"),
-    "site": (of_module("site"), "build the course as a static site"),
-    "figures": (of_module("diagrams"), "draw everything in figures/ again"),
-    "train": (of_module("engine.train"), "train a translation model on a corpus"),
-    "translate": (of_module("engine.translate"), "translate lines with a trained model"),
-    "evaluate": (of_module("engine.evaluate"), "BLEU and chrF of a trained model on a file"),
-    "pack": (of_module("engine.pack"), "copy a trained model in half precision, to hand it on"),
+    "doctor": (of_module("cli.doctor"), "check the environment and say how to mend it"),
+    "lab": (of_module("cli.lab"), "open JupyterLab on the first lesson"),
+    "course": (of_module("cli.notebooks"), "run every notebook; show its time and peak memory"),
+    "site": (of_module("cli.site"), "build the course as a static site"),
+    "figures": (of_module("viz.drawings"), "draw everything in figures/ again"),
+    "train": (of_module("cli.train"), "train a translation model on a corpus"),
+    "translate": (of_module("cli.translate"), "translate lines with a trained model"),
+    "evaluate": (of_module("cli.evaluate"), "BLEU and chrF of a trained model on a file"),
+    "pack": (of_module("cli.pack"), "copy a trained model in half precision, to hand it on"),
     "bench": (of_module("bench"), "time the model against others of its size"),
-    "heatmap": (of_module("engine.heatmap"), "draw the cross-attention map of a sentence"),
+    "heatmap": (of_module("cli.heatmap"), "draw the cross-attention map of a sentence"),
     "progress": (show_progress, "show which exercises are solved"),
 }
 

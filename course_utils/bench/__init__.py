@@ -9,9 +9,9 @@ import torch
 from course_utils.bench import attention, decoding, memory, pipeline, report, training
 from course_utils.bench.peers import PEERS, available
 from course_utils.bench.rounds import Measurement
-from course_utils.engine.command import number, parser, refusing
-from course_utils.engine.files import write_atomic
-from course_utils.engine.processes import best_device
+from course_utils.training.runs.command import number, parser, refusing
+from course_utils.training.runs.files import write_atomic
+from course_utils.training.runs.processes import best_device
 
 PARTS = ("train", "decode", "attention", "pipeline", "memory")
 

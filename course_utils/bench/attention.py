@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_utils.attention import DotProductAttention
 from course_utils.bench.rounds import OURS, Measurement, rates
 from course_utils.bench.sizes import D_MODEL, HEADS
+from course_utils.models.attention import DotProductAttention
 
 SIZES = ((64, 20), (16, 128), (2, 512))  # sentences, positions
 
@@ -26,9 +26,7 @@ def contest(sentences: int, positions: int, device: torch.device) -> dict[str, C
     """Ours without weights against the kernel it calls; ours with weights against d2l's."""
     shape = (sentences, HEADS, positions, D_MODEL // HEADS)
     generator = torch.Generator().manual_seed(0)
-    heads = [
-        torch.randn(shape, generator=generator).to(device).requires_grad_() for _ in range(3)
-    ]
+    heads = [torch.randn(shape, generator=generator).to(device).requires_grad_() for _ in range(3)]
     ours = DotProductAttention()
     calls = {
         OURS: forward_backward(ours, heads),

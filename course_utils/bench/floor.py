@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.bench.sizes import D_FF, D_MODEL, LAYERS, V
-from course_utils.data.batches import Batch
-from course_utils.data.vocab import Vocab
+from course_utils.text.batches import Batch
+from course_utils.text.vocab import Vocab
 
 
 def products(square: int) -> nn.Sequential:

@@ -43,9 +43,7 @@ def as_markdown(records: list[dict]) -> str:
         cells.append("<br>".join(f"{system}: {_ratio(case, system)}" for system in others))
         middle = case.middle(OURS)
         value = f"{middle:,.0f}" if middle >= 100 else f"{middle:.2g}"
-        lines.append(
-            f"| {case.task}, {case.shape} | {value} {case.unit} | {' | '.join(cells)} |"
-        )
+        lines.append(f"| {case.task}, {case.shape} | {value} {case.unit} | {' | '.join(cells)} |")
     machines = dict.fromkeys(record["machine"] for record in records)
     return "\n".join([*lines, "", f"Measured on: {'; '.join(machines)}."])
 

@@ -8,8 +8,8 @@ import torch
 from course_utils.bench.peers import PEERS, available
 from course_utils.bench.rounds import FLOOR, Measurement
 from course_utils.bench.sizes import LONG, SHORT, Shape, random_batch
-from course_utils.engine.processes import best_device
-from course_utils.memory import peak_memory
+from course_utils.cli.memory import peak_memory
+from course_utils.training.runs.processes import best_device
 
 SHAPES = {"short": SHORT, "long": LONG}
 

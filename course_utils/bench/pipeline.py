@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from course_utils.bench.rounds import OURS, Measurement, rates
-from course_utils.data.corpora import corpus_bytes
+from course_utils.text.corpora import corpus_bytes
 
 STEPS = 10  # positions of d2l's arrays
 RESERVED = (b"<unk>", b"<pad>", b"<bos>", b"<eos>")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from course_utils.data.batches import Batch
-from course_utils.data.vocab import Vocab
+from course_utils.text.batches import Batch
+from course_utils.text.vocab import Vocab
 
 V = 8000  # shared size of both vocabularies
 D_MODEL, HEADS, D_FF, LAYERS = 256, 8, 1024, 3

@@ -3,9 +3,9 @@
 from torch import Tensor, nn
 
 from course_utils.bench.usual import last_tokens
-from course_utils.data.vocab import Vocab
-from course_utils.masks import causal_mask
-from course_utils.positional import sinusoidal_table
+from course_utils.models.masks import causal_mask
+from course_utils.models.positional import sinusoidal_table
+from course_utils.text.vocab import Vocab
 
 
 class TorchModules(nn.Module):

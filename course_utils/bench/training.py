@@ -9,9 +9,9 @@ from course_utils.bench.floor import Products
 from course_utils.bench.peers import Course
 from course_utils.bench.rounds import Measurement, rates
 from course_utils.bench.sizes import LONG, SHORT, Shape, V, random_batch
-from course_utils.data.batches import Batch, Example, collate
-from course_utils.data.vocab import RESERVED, Vocab
-from course_utils.engine.data import batches_of
+from course_utils.text.batches import Batch, Example, collate
+from course_utils.text.vocab import RESERVED, Vocab
+from course_utils.training.runs.data import batches_of
 
 SENTENCES = 512
 UNIT = "real target tokens/s"
@@ -28,9 +28,7 @@ def same_batch(
     return Measurement("train", f"one batch of {shape}", UNIT, values)
 
 
-def own_batches(
-    models: Mapping[str, object], rounds: int, device: torch.device
-) -> Measurement:
+def own_batches(models: Mapping[str, object], rounds: int, device: torch.device) -> Measurement:
     """One pass over sentences whose lengths are spread as in fra-eng.
 
     Peers take 64 at a time as they come, padded to 20 as d2l does it; the course's engine puts

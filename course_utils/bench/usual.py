@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from course_utils.data.vocab import Vocab
+from course_utils.text.vocab import Vocab
 
 
 def step(loss: Tensor, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:

@@ -12,8 +12,8 @@ forget("head-size")                    # start a card anew; forget() starts all 
 from datetime import datetime
 from typing import Any
 
-from course_utils.exercises import log
-from course_utils.exercises.report import Text
+from course_utils.checker import log
+from course_utils.checker.report import Text
 from course_utils.recall import clock, schedule
 from course_utils.recall.deck import deck, find, select
 from course_utils.recall.model import Card

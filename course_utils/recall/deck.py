@@ -1,4 +1,4 @@
-"""All cards, collected from `parts` in the order of note 002."""
+"""All cards, collected from the chapters."""
 
 import difflib
 from functools import cache
@@ -17,11 +17,11 @@ def deck() -> dict[str, Card]:
         ValueError: two cards have one id.
     """
     cards: dict[str, Card] = {}
-    for part in PARTS:
-        for fields in import_module(f"course_utils.recall.parts.{part}").CARDS:
+    for chapter, module in import_module("course_utils.chapters").contents("cards"):
+        for fields in module.CARDS:
             if fields["id"] in cards:
                 raise ValueError(f"two cards are called {fields['id']!r}")
-            cards[fields["id"]] = Card(part=part, **fields)
+            cards[fields["id"]] = Card(notebook=chapter.name, **fields)
     return cards
 
 

@@ -10,7 +10,7 @@ class Card:
 
     Attributes:
         id: the name under which it is answered.
-        part: the file of `parts` in which it stands, such as "heads".
+        part: the subject it belongs to, one of `deck.PARTS`, such as "heads".
         notebook: the chapter that teaches it, such as "06_multi_head_attention".
         tag: the mistake that it guards against, one of `exercises.model.TAGS`; "" for none.
         rows: the items of the notes that it asks for, such as "002-64".
@@ -43,11 +43,11 @@ class Card:
         return f"{self.answer.right}. {self.why}{correction}"
 
 
-def card(id, notebook, tag, rows, question, answer, why, correction="") -> dict:
-    """The fields of a card but for its part, which is the file it stands in."""
+def card(id, part, tag, rows, question, answer, why, correction="") -> dict:
+    """The fields of a card but for its notebook, whose folder it stands in."""
     return {
         "id": id,
-        "notebook": notebook,
+        "part": part,
         "tag": tag,
         "rows": tuple(rows.split()),
         "question": question,

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from fsrs import Card as Memory
 from fsrs import Rating, Scheduler
 
-from course_utils.exercises import log
+from course_utils.checker import log
 from course_utils.recall import clock
 from course_utils.recall.model import Card
 

@@ -1,0 +1,511 @@
+"""Exercises of notebook 01: attention as a weighted average, from Nadaraya and Watson on."""
+
+import math
+
+import torch
+
+from course_utils.checker.common import NOT_LOW, lowered, not_low_enough
+from course_utils.checker.facts import rows_sum_to_one
+from course_utils.checker.model import exercise, wrong
+from course_utils.checker.probes import draw
+
+NOTEBOOK = "01_attention_pooling"
+
+
+def _pool(weights, values, *, how="sum"):
+    if how == "softmax again":
+        weights = torch.softmax(weights, dim=-1)
+    if how == "hard":
+        return values[weights.argmax(-1)]
+    products = weights * values  # (m, n)
+    return {
+        "mean": products.mean(-1),
+        "none": products,
+        "over queries": products.sum(0),
+        "by all weights": products.sum(-1) / weights.sum(),
+        "as a column": products.sum(-1, keepdim=True),
+    }.get(how, products.sum(-1))
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=1,
+    trains="the weighted sum",
+    text="Average the values with the attention weights: one number for each query.",
+    reference=_pool,
+    probes=[
+        (torch.tensor([[0.5, 0.5, 0.0]]), torch.tensor([1.0, 2.0, 6.0])),
+        (torch.softmax(draw(11, (2, 4))[0], -1), draw(12, (4,))[0]),
+    ],
+    mistakes=[
+        wrong(
+            "the weighted values are averaged once more",
+            "averaging",
+            "The weights sum to 1 already, so add the products; a mean divides by n again.",
+            how="mean",
+        ),
+        wrong(
+            "the weighted values are not added up",
+            "averaging",
+            "One number per query is wanted: the sum of weight times value over the keys.",
+            how="none",
+        ),
+        wrong(
+            "only the value with the largest weight is taken",
+            "averaging",
+            "Attention is soft: every value counts, in proportion to its weight.",
+            how="hard",
+        ),
+        wrong(
+            "a softmax goes over the weights",
+            "normalisation",
+            "They are weights already; another softmax pulls them all towards 1/n.",
+            how="softmax again",
+        ),
+        wrong(
+            "the sum runs over the queries",
+            "averaging",
+            "Queries have nothing to do with each other; add along the keys, the last axis.",
+            how="over queries",
+        ),
+        wrong(
+            "the result is divided by the sum of all weights",
+            "normalisation",
+            "Each row sums to 1 by itself; the whole map sums to m, and that is no divisor.",
+            how="by all weights",
+        ),
+        wrong(
+            "the values are made a column, and the result stays one",
+            "averaging",
+            "One number per query is wanted, (m,); the axis of size 1 is left over.",
+            how="as a column",
+        ),
+    ],
+    hints=[
+        "Each row of the weights belongs to one query.",
+        "Multiply every value by its weight; what has to happen along the keys?",
+        "A product of a matrix and a vector multiplies and adds in one step.",
+    ],
+    right_variants=[
+        lambda w, v: (w * v).sum(dim=1),
+        lambda w, v: torch.einsum("qk,k->q", w, v),
+        lambda w, v: torch.stack([sum(a * b for a, b in zip(row, v, strict=True)) for row in w]),
+    ],
+)
+def pooled(weights, values):
+    """The weighted average of the values for each query.
+
+    weights: (m, n), rows sum to 1; values: (n,). Returns (m,).
+    """
+    return weights @ values
+
+
+def _kernel(
+    queries,
+    keys,
+    width,
+    *,
+    power=2,
+    factor=0.5,
+    width_in="divide",
+    sign=-1,
+    norm="keys",
+    transposed=False,
+    hide_self="no",
+):
+    distance = queries[:, None] - keys  # (m, n)
+    length = (lambda u: u) if power == "signed" else (lambda u: u.abs() ** power)
+    scaled = {
+        "divide": length(distance / width),
+        "multiply": length(distance * width),
+        "not squared": length(distance) / width,
+        "ignored": length(distance),
+    }[width_in]
+    scores = sign * scaled * factor
+    own = torch.eye(*scores.shape, dtype=torch.bool)
+    if hide_self in ("next", "previous"):
+        own = own.roll(1 if hide_self == "next" else -1, dims=1)
+    if hide_self == "same x":
+        own = distance == 0
+    if hide_self in ("before", "next", "previous", "same x"):
+        scores = scores.masked_fill(own, -math.inf)
+    if hide_self in NOT_LOW:
+        scores = lowered(scores, own, hide_self)
+    weights = {
+        "keys": lambda: torch.softmax(scores, dim=1),
+        "queries": lambda: torch.softmax(scores, dim=0),
+        "all": lambda: torch.softmax(scores.flatten(), dim=0).view_as(scores),
+        "none": scores.exp,
+        "density": lambda: scores.exp() / math.sqrt(2 * math.pi),
+        "normal density": lambda: scores.exp() / (width * math.sqrt(2 * math.pi)),
+        "largest": lambda: scores.exp() / scores.exp().amax(1, keepdim=True),
+        "of kernel values": lambda: torch.softmax(scores.exp(), dim=1),
+        "twice": lambda: torch.softmax(torch.softmax(scores, dim=1), dim=1),
+        "own subtracted": lambda: _own_subtracted(scores, own),
+    }[norm]()
+    if hide_self == "after":
+        weights = weights.masked_fill(own, 0.0)
+    return weights.T if transposed else weights
+
+
+def _own_subtracted(scores, own):
+    kernel = scores.double().exp()
+    return ((kernel - own.double()) / (kernel.sum(1, keepdim=True) - 1)).to(scores.dtype)
+
+
+_SCORE_MISTAKES = [
+    wrong(
+        "the distance is not squared",
+        "score",
+        "The Gaussian kernel is exp(-u²/2), with u = distance / width.",
+        power=1,
+    ),
+    wrong(
+        "the distance keeps its sign",
+        "score",
+        "A key is as far to the left as to the right: the kernel takes the square, -u²/2.",
+        power="signed",
+    ),
+    wrong(
+        "the half is missing",
+        "score",
+        "The exponent is -u²/2; without the half the kernel is narrower.",
+        factor=1.0,
+    ),
+    wrong(
+        "the 2 is squared along with the width",
+        "scale",
+        "The exponent is -d²/(2w²); (2w)² is twice as much, and the kernel too wide.",
+        factor=0.25,
+    ),
+    wrong(
+        "the distance is multiplied by the width",
+        "scale",
+        "A wide kernel reaches far, so distances are divided by the width.",
+        width_in="multiply",
+    ),
+    wrong(
+        "the width is not squared",
+        "scale",
+        "Divide by the width first and square then, or divide the square by width².",
+        width_in="not squared",
+    ),
+    wrong(
+        "the width is not used",
+        "scale",
+        "Distances are measured in widths of the kernel.",
+        width_in="ignored",
+    ),
+    wrong(
+        "far keys get more weight than near ones",
+        "locality",
+        "The exponent must be negative, so that weight falls with distance.",
+        sign=1,
+    ),
+]
+_NORM_MISTAKES = [
+    wrong(
+        "each key shares out its weight over the queries",
+        "softmax axis",
+        "Columns sum to 1; for each query the weights over the keys must.",
+        norm="queries",
+    ),
+    wrong(
+        "the whole map sums to 1",
+        "softmax axis",
+        "Each row is a distribution of its own.",
+        norm="all",
+    ),
+    wrong(
+        "the kernel values are not divided by their sum",
+        "normalisation",
+        "Kernel values become weights when each row is divided by its sum.",
+        {"norm": "density"},
+        {"norm": "normal density"},
+        norm="none",
+    ),
+    wrong(
+        "each row is divided by its largest entry",
+        "normalisation",
+        "Then the nearest key always gets 1; weights are shares, so divide by the row's sum.",
+        norm="largest",
+    ),
+    wrong(
+        "the weights are normalised twice",
+        "normalisation",
+        "A softmax takes the exponents -u²/2, not the kernel values or weights made of them.",
+        {"norm": "twice"},
+        norm="of kernel values",
+    ),
+]
+
+
+def _kernel_by_loops(x, xs, sigma):
+    table = [[math.exp(-((float(a) - float(b)) ** 2) / (2 * sigma**2)) for b in xs] for a in x]
+    return torch.tensor([[entry / sum(row) for entry in row] for row in table])
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=1,
+    trains="a kernel as attention weights",
+    text="""
+    Nadaraya-Watson with a Gaussian kernel: the weight that a query gives to a key falls with the
+    distance between them, measured in widths, $K(u) = e^{-u^2/2}$.
+    """,
+    reference=_kernel,
+    probes=[
+        (torch.tensor([0.0]), torch.tensor([0.0, 1.0, 3.0]), 2.0),
+        (torch.tensor([0.5, 2.0]), torch.tensor([0.0, 1.0, 1.5, 3.0]), 0.5),
+        (torch.tensor([1.0, -0.5, 0.2]), torch.tensor([0.3, 1.1, -1.0, 0.8]), 1.6),
+    ],
+    mistakes=[
+        *_SCORE_MISTAKES,
+        *_NORM_MISTAKES,
+        wrong(
+            "rows are keys and columns are queries",
+            "role of q, k, v",
+            "The map has a row for each query and a column for each key.",
+            transposed=True,
+        ),
+    ],
+    hints=[
+        "queries[:, None] - keys is the table of all differences: (m, n).",
+        "The exponent is minus one half of the squared distance, measured in widths.",
+        "exp and dividing by the row's sum is what torch.softmax does; along which axis?",
+    ],
+    right_variants=[
+        lambda q, k, w: torch.softmax(-((q.unsqueeze(1) - k.unsqueeze(0)) ** 2) / (2 * w**2), -1),
+        _kernel_by_loops,
+        lambda q, k, w: (lambda table: table / table.sum(1, keepdim=True))(
+            torch.distributions.Normal(0.0, w).log_prob(q[:, None] - k).exp().double()
+        ),
+    ],
+    facts=[rows_sum_to_one],
+    map_of=lambda weights: weights,
+)
+def gaussian_weights(queries, keys, width):
+    """Attention weights of a Gaussian kernel.
+
+    queries: (m,), keys: (n,), width: a positive number. Returns (m, n), rows sum to 1.
+    """
+    u = (queries[:, None] - keys) / width  # (m, n)
+    return torch.softmax(-(u**2) / 2, dim=1)
+
+
+def _leave_one_out(x, y, width, *, hide_self="before", average="values", **switches):
+    weights = _kernel(x, x, width, hide_self=hide_self, **switches)
+    predictions = weights @ (x if average == "inputs" else y)
+    return {
+        "errors": predictions - y,
+        "errors turned": y - predictions,
+        "loss": (predictions - y).square().mean(),
+        "summed loss": (predictions - y).square().sum(),
+    }.get(average, predictions)
+
+
+def _by_deleting(x, y, width):
+    predictions = []
+    for i in range(len(x)):
+        others = [j for j in range(len(x)) if j != i]
+        weights = torch.exp(-(((x[others] - x[i]) / width) ** 2) / 2)
+        predictions.append((weights @ y[others]) / weights.sum())
+    return torch.stack(predictions)
+
+
+def _by_clearing(x, y, width):
+    kernel = torch.exp(-0.5 * ((x[:, None] - x[None]) / width).square()).fill_diagonal_(0.0)
+    return kernel @ y / kernel.sum(1)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="training without one's own key",
+    text="""
+    To choose the width we predict every training point **from all the others**: a point that may
+    use its own value would learn a width of 0 and copy it (notes 001-18).
+    """,
+    reference=_leave_one_out,
+    probes=[
+        (torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 2.0, 6.0]), 2.0),
+        (torch.tensor([0.0, 0.6, 1.1, 2.5]), torch.tensor([1.3, -0.4, 2.0, 0.7]), 0.8),
+        (torch.tensor([0.2, 0.9, 0.2, 2.0]), torch.tensor([1.1, -0.7, 3.0, 0.4]), 0.7),
+        (torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, -2.0, 4.0]), 0.08),  # scores near -78
+    ],
+    mistakes=[
+        wrong(
+            "each point uses its own value",
+            "self exclusion",
+            "The own key has distance 0 and the largest weight; it must be left out.",
+            hide_self="no",
+        ),
+        wrong(
+            "the own weight is removed without sharing it out again",
+            "mask timing",
+            "Set to 0 after the softmax it leaves rows that sum to less than 1.",
+            hide_self="after",
+        ),
+        not_low_enough("hide_self", "at -1"),
+        not_low_enough("hide_self", "by 50", factor=0.5),
+        wrong(
+            "the own weight is subtracted after the sum",
+            "self exclusion",
+            "With a small width the others' weights vanish beside 1, and 1 + 1e-34 - 1 is 0: leave "
+            "the own weight out of the sum.",
+            norm="own subtracted",
+            hide_self="no",
+        ),
+        wrong(
+            "the neighbour is left out instead of the point itself",
+            "off by one",
+            "Row i must leave out column i, the diagonal.",
+            {"hide_self": "previous"},
+            hide_self="next",
+        ),
+        wrong(
+            "other points with the same x are left out too",
+            "self exclusion",
+            "Only the point itself must go, place i for point i: another one may have the same x.",
+            hide_self="same x",
+        ),
+        wrong(
+            "the inputs are averaged, not their values",
+            "role of q, k, v",
+            "x gives the weights, y is what they average.",
+            average="inputs",
+        ),
+        wrong(
+            "errors are given back, not predictions",
+            "averaging",
+            "The comparison with y comes later; here the prediction for each point is wanted.",
+            {"average": "errors turned"},
+            {"average": "loss"},
+            {"average": "summed loss"},
+            average="errors",
+        ),
+        *_SCORE_MISTAKES,
+        *_NORM_MISTAKES,
+    ],
+    hints=[
+        "The training inputs are queries and keys at once: a square map of weights.",
+        "Which entries of the map belong to a point and itself?",
+        "torch.eye(n, dtype=torch.bool) marks them; hide their scores before the softmax.",
+    ],
+    right_variants=[
+        _by_deleting,
+        _by_clearing,
+        lambda x, y, w: _leave_one_out(x.double(), y.double(), w),
+    ],
+)
+def leave_one_out(x, y, width):
+    """Predict each y[i] from all the other points.
+
+    x, y: (n,), width: a positive number; the kernel is that of `gaussian_weights`. Returns (n,).
+    """
+    scores = -(((x[:, None] - x) / width) ** 2) / 2  # (n, n)
+    itself = torch.eye(len(x), dtype=torch.bool)
+    return torch.softmax(scores.masked_fill(itself, -math.inf), dim=1) @ y
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=1,
+    difficulty=1,
+    trains="what average pooling ignores",
+    text="""
+    Keys 0, 1, 6 carry the values 10, 20, 60. What does *average pooling* predict for the query 4?
+    """,
+    mistakes=[
+        wrong(
+            "the value of the nearest key is given",
+            "averaging",
+            "Average pooling does not look at keys at all.",
+            answer=60,
+        ),
+        wrong(
+            "the sum is given",
+            "averaging",
+            "Each of the three values gets a weight of 1/3.",
+            answer=90,
+        ),
+        wrong(
+            "the median is given",
+            "averaging",
+            "The values are averaged, not put in order.",
+            answer=20,
+        ),
+        wrong(
+            "a straight line between neighbours is drawn",
+            "averaging",
+            "That would use the keys; average pooling ignores them and the query.",
+            answer=44,
+        ),
+    ],
+    hints=[
+        "Which part of the question does average pooling not use?",
+        "All weights are equal and sum to 1.",
+        "So every query gets the same answer: the mean of the values.",
+    ],
+)
+def average_pooling_answer():
+    """Keys 0, 1, 6 with values 10, 20, 60: average pooling predicts for the query 4"""
+    return (10 + 20 + 60) / 3
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=2,
+    difficulty=1,
+    trains="what the width of a kernel does",
+    text="""
+    The same keys and values, now with a Gaussian kernel whose width goes to 0. To which number does
+    the prediction for the query 4 go?
+    """,
+    mistakes=[
+        wrong(
+            "the plain average is given",
+            "locality",
+            "All weights become equal when the width goes to infinity, not to 0.",
+            answer=30,
+        ),
+        wrong(
+            "the nearest key is given, not its value",
+            "role of q, k, v",
+            "Keys decide the weights; values are what is averaged.",
+            answer=6,
+        ),
+        wrong(
+            "a straight line between neighbours is drawn",
+            "locality",
+            "The ratio of two Gaussian weights goes to 0 or infinity, not to a ratio of distances.",
+            answer=44,
+        ),
+        wrong(
+            "the two neighbours are averaged",
+            "locality",
+            "Their distances 3 and 2 differ, so the nearer one wins in the end.",
+            answer=40,
+        ),
+        wrong(
+            "the prediction is taken to be 0 / 0",
+            "normalisation",
+            "Kernel values all go to 0, but their ratios do not; the softmax keeps only ratios.",
+            {"answer": 0},
+            answer=math.nan,
+        ),
+    ],
+    hints=[
+        "How far is the query from each key?",
+        "What happens to exp(-2²/2w²) / exp(-3²/2w²) when w gets small?",
+        "In the end one key has all the weight; the prediction is its value.",
+    ],
+)
+def narrow_kernel_answer():
+    """Keys 0, 1, 6 with values 10, 20, 60: as the width goes to 0, the prediction at 4 goes to"""
+    return 60

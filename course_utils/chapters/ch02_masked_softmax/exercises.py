@@ -1,0 +1,814 @@
+"""Exercises of notebook 02: masks, and a softmax that respects them."""
+
+import math
+
+import torch
+
+from course_utils.checker.common import NOT_LOW, lowered, not_low_enough, not_shifted
+from course_utils.checker.facts import rows_sum_to_one
+from course_utils.checker.model import exercise, wrong
+from course_utils.checker.probes import draw, far_below
+
+NOTEBOOK = "02_masked_softmax"
+_AXES = {"keys": -1, "queries": -2, "batch": 0}
+
+
+def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="pad", dtype=None):
+    mask = {
+        "pad": tokens != pad,
+        "zero": tokens != 0,
+        "larger": tokens > pad,
+        "smaller": tokens < pad,
+        "length": torch.arange(tokens.shape[1]) < (tokens != pad).sum(1, keepdim=True),
+    }[compare]  # (B, T)
+    mask = ~mask if meaning == "hide" else mask
+    mask = {
+        "keys": mask[:, None],
+        "queries": mask[:, :, None],
+        "both": mask[:, None] & mask[:, :, None],
+        "each query": mask[:, None].expand(-1, mask.shape[1], -1),
+        "no batch": mask[None],
+        "no keys": mask[:, :, None],
+    }[axis]
+    if heads:
+        mask = {"no batch": mask[None], "no keys": mask[..., None]}.get(axis, mask[:, None])
+    if dtype == "added":
+        return torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
+    return mask.to(dtype or torch.bool)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=5,
+    difficulty=1,
+    trains="where the axes of a mask stand",
+    text="""
+    Hide the padding: from a batch of token ids make a mask that broadcasts to the attention scores
+    `(B, h, Tq, Tk)`. True = this query may look at this key.
+    """,
+    reference=_padding,
+    probes=[
+        (torch.tensor([[5, 7, 1], [4, 1, 1]]), 1),
+        (torch.tensor([[0, 3, 9, 9], [2, 0, 6, 9]]), 9),
+        (torch.tensor([[4, 4, 5, 2], [4, 3, 4, 6], [5, 3, 7, 2]]), 4),
+    ],
+    mistakes=[
+        wrong(
+            "the mask is inverted",
+            "mask meaning",
+            "It is True at padding; here True marks the real tokens, which may be looked at.",
+            meaning="hide",
+        ),
+        wrong(
+            "queries are hidden instead of keys",
+            "mask axis",
+            "The tokens lie along the axis of the queries; the keys are the last axis.",
+            axis="queries",
+        ),
+        wrong(
+            "queries are hidden as well",
+            "mask axis",
+            "Padding hides keys only; a padding query keeps its row, else that row is empty.",
+            axis="both",
+        ),
+        wrong(
+            "the row is written out for every query",
+            "mask axis",
+            "All queries see the same keys: an axis of size 1, which broadcasting repeats.",
+            axis="each query",
+        ),
+        wrong(
+            "the new axes stand before the batch",
+            "mask axis",
+            "(1, 1, B, T) takes sentences for queries; the batch stays the first axis.",
+            axis="no batch",
+        ),
+        wrong(
+            "the new axes stand behind the tokens",
+            "mask axis",
+            "(B, T, 1, 1) takes tokens for heads; the keys are the last axis.",
+            axis="no keys",
+        ),
+        wrong(
+            "the axis of the heads is missing",
+            "mask axis",
+            "Three axes do not line up with scores (B, h, Tq, Tk): one map serves all heads, "
+            "so that axis has size 1.",
+            heads=False,
+        ),
+        wrong(
+            "tokens are compared with 0, not with the padding id",
+            "mask missing",
+            "Which id is padding is given as an argument; 0 may be a word.",
+            compare="zero",
+        ),
+        wrong(
+            "ids are compared by size with the padding id",
+            "mask missing",
+            "Ids are names, not amounts: a real token is one that is not equal to pad.",
+            {"compare": "smaller"},
+            compare="larger",
+        ),
+        wrong(
+            "padding is taken to stand at the end",
+            "mask missing",
+            "Counting real tokens tells how many there are, not where: compare token by token.",
+            compare="length",
+        ),
+        wrong(
+            "the mask holds numbers, not booleans",
+            "mask meaning",
+            "Numbers are added to the scores or inverted bit by bit elsewhere; keep it boolean.",
+            {"dtype": torch.int64},
+            {"dtype": "added"},
+            dtype=torch.float32,
+        ),
+    ],
+    hints=[
+        "Comparing a tensor with a number gives a boolean tensor of the same shape.",
+        "The scores have four axes. Which two of them does the padding of the keys not depend on?",
+        "Indexing with None adds an axis of size 1: put two between the batch and the tokens.",
+    ],
+    right_variants=[
+        lambda ids, p: (ids != p).unsqueeze(1).unsqueeze(2),
+        lambda ids, p: torch.logical_not(ids == p).view(len(ids), 1, 1, -1),
+        lambda ids, p: torch.tensor([[[[i != p for i in row]]] for row in ids.tolist()]),
+    ],
+)
+def padding_visible(tokens, pad):
+    """True where the key is a real token.
+
+    tokens: (B, T) ids, pad: the id of padding. Returns a boolean mask (B, 1, 1, T).
+    """
+    return (tokens != pad)[:, None, None, :]
+
+
+def _from_lengths(
+    lengths, num_keys, *,
+    first=0, bound="<", meaning="look", rows="own", two="own", axes="three", side="left",
+):  # fmt: skip
+    positions = torch.arange(first, num_keys + first)
+    if side == "right":
+        positions = positions.flip(0)
+    if lengths.dim() == 2:
+        lengths = {
+            "first": lengths[:, :1],
+            "longest": lengths.amax(1, keepdim=True),
+            "flat": lengths.flatten(),
+            "two more axes": lengths[..., None],
+            "axes in between": lengths[:, None],
+        }.get(two, lengths)
+    one_axis = lengths.dim() >= 2 or axes == "one more"
+    limit = lengths[:, None, None]
+    if one_axis:
+        limit = lengths[:, None] if two == "axes in between" else lengths[..., None]
+    if rows != "own":
+        limit = (limit[:1] if rows == "first" else limit.amax(0)).expand_as(limit)
+    mask = positions <= limit if bound == "<=" else positions < limit
+    return ~mask if meaning == "hide" else mask
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="broadcasting lengths against positions",
+    text="""
+    Turn *valid lengths* into a mask. One length per sentence hides the same keys from all its
+    queries; one length per query lets every query see its own number of keys.
+    """,
+    reference=_from_lengths,
+    probes=[
+        (torch.tensor([2]), 3),
+        (torch.tensor([1, 3]), 4),
+        (torch.tensor([[1, 2, 4], [3, 1, 2]]), 5),
+        (torch.tensor([3, 0, 4]), 4),
+    ],
+    mistakes=[
+        wrong(
+            "one key too many is visible",
+            "off by one",
+            "Position and length are compared with <=; positions count from 0, so the last visible "
+            "one is length - 1.",
+            bound="<=",
+        ),
+        wrong(
+            "one key too few is visible",
+            "off by one",
+            "The positions count from 1; with < they must count from 0.",
+            first=1,
+        ),
+        wrong(
+            "the mask is inverted",
+            "mask meaning",
+            "It is True beyond the length; here True marks the keys that may be looked at.",
+            meaning="hide",
+        ),
+        wrong(
+            "every sentence gets the length of the first",
+            "mask missing",
+            "Each sentence of the batch has a length of its own.",
+            rows="first",
+        ),
+        wrong(
+            "every sentence gets the length of the longest",
+            "mask missing",
+            "Each sentence of the batch has a length of its own, and its padding starts there.",
+            rows="longest",
+        ),
+        wrong(
+            "the last keys are visible, not the first",
+            "mask axis",
+            "Positions 0 to length - 1 are the real tokens; padding stands behind them.",
+            side="right",
+        ),
+        wrong(
+            "every query gets the length of the first query",
+            "mask missing",
+            "Lengths of shape (B, Tq) hold one length for each query.",
+            two="first",
+        ),
+        wrong(
+            "every query gets the largest length of its sentence",
+            "mask missing",
+            "Lengths of shape (B, Tq) hold one length for each query; none of them is joined.",
+            two="longest",
+        ),
+        wrong(
+            "lengths (B, Tq) do not get just one new axis, at the end",
+            "mask axis",
+            "They have the axis of the queries already and need only a last one: "
+            "look at lengths.dim().",
+            {"two": "axes in between"},
+            two="two more axes",
+        ),
+        wrong(
+            "batch and queries are put into one axis",
+            "mask axis",
+            "That is how d2l does it inside masked_softmax; here they stay two axes.",
+            two="flat",
+            axes="one more",
+        ),
+        wrong(
+            "the axis of the queries is missing for lengths (B,)",
+            "mask axis",
+            "unsqueeze(-1) makes (B, 1) of lengths (B,), and so a mask (B, Tk): "
+            "the queries need an axis of size 1.",
+            axes="one more",
+        ),
+    ],
+    hints=[
+        "torch.arange(num_keys) holds the position of every key: shape (Tk,).",
+        "Compare positions and lengths; for that the lengths need a last axis of size 1.",
+        "Lengths (B,) need two new axes, lengths (B, Tq) only one: look at lengths.dim().",
+    ],
+    right_variants=[
+        lambda n, t: torch.arange(t)[None, None] < n.reshape(len(n), -1, 1),
+        lambda n, t: n.view(len(n), -1)[:, :, None].gt(torch.arange(t)),
+        lambda n, t: torch.stack(
+            [
+                torch.tensor([[k < m for k in range(t)] for m in torch.atleast_1d(row).tolist()])
+                for row in n
+            ]
+        ),
+    ],
+)
+def lengths_to_mask(lengths, num_keys):
+    """True for the first `length` keys.
+
+    lengths: integers (B,) or (B, Tq). Returns a boolean mask (B, 1, num_keys) or
+    (B, Tq, num_keys).
+    """
+    positions = torch.arange(num_keys)  # (Tk,)
+    if lengths.dim() == 1:
+        lengths = lengths[:, None]  # (B, 1): one row for all queries
+    return positions < lengths[:, :, None]
+
+
+_DIVISORS = {  # by which visible weights are divided when the softmax saw all keys
+    "over the map": lambda weights, mask: weights.sum(),
+    "per sentence": lambda weights, mask: weights.sum((-2, -1), keepdim=True),
+    "by count": lambda weights, mask: mask.sum(-1, keepdim=True).clamp(min=1),
+    "by count or NaN": lambda weights, mask: mask.sum(-1, keepdim=True),
+}
+_ONLY = {"empty": "zero", "exp": "safe"}  # with these, empty rows and sizes make no difference
+
+
+def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="zero", exp="safe"):
+    if meaning == "hide":
+        mask = ~mask
+    mask = mask.broadcast_to(scores.shape)
+
+    def softmax(x):
+        if axis == "all":
+            return torch.softmax(x.flatten(1), dim=-1).view_as(x)
+        if exp == "naive":
+            return x.exp() / x.exp().sum(_AXES[axis], keepdim=True)
+        return torch.softmax(x, dim=_AXES[axis])
+
+    if hide == "never":
+        return softmax(scores)
+    if hide == "after":
+        return softmax(scores) * mask
+    if hide == "zero":
+        return softmax(scores * mask)
+    if hide == "added":
+        return softmax(scores + mask.float())
+    if hide == "softmax again":
+        return softmax(softmax(scores) * mask)
+    if hide == "minus infinity":
+        return softmax(softmax(scores).masked_fill(~mask, -math.inf))
+    if hide in _DIVISORS:
+        weights = softmax(scores) * mask
+        return weights / _DIVISORS[hide](weights, mask)
+    blind = ~mask.any(-1, keepdim=True)
+    if exp not in ("safe", "naive"):
+        top = {
+            "multiplied": torch.tensor(0.0),
+            "one maximum": scores.amax(),
+            "one maximum and clamped": scores.amax(),
+        }.get(exp, scores.amax(_AXES[axis], keepdim=True))
+        raw = (scores - top).exp() * mask
+        total = raw.sum(_AXES[axis], keepdim=True)
+        weights = raw / (total.clamp(min=1e-12) if exp.endswith("and clamped") else total)
+        weights = weights.masked_fill(blind, 1 / mask.shape[-1]) if empty == "uniform" else weights
+    else:
+        low = -1e9 if empty == "uniform" else -math.inf
+        filled = scores.masked_fill(~mask, low)
+        weights = softmax(lowered(scores, ~mask, hide) if hide in NOT_LOW else filled)
+    cleared = {"zero": blind, "cleared": ~mask}.get(empty)
+    return weights if cleared is None else weights.masked_fill(cleared, 0.0)
+
+
+_HIDING_MISTAKES = [
+    wrong(
+        "the hidden keys are not hidden", "mask missing",
+        "The softmax runs over all keys; padding takes its share of the weight.",
+        hide="never",
+    ),
+    wrong(
+        "the weights are hidden after the softmax", "mask timing",
+        "Hidden weights are set to 0 afterwards, so the visible ones no longer sum to 1; "
+        "hide the scores before the softmax, or divide by the sum that is left.",
+        hide="after",
+    ),
+    wrong(
+        "hidden scores are set to 0", "mask timing",
+        "A score of 0 is an ordinary score, exp(0) = 1; only a very negative one gets no weight.",
+        hide="zero",
+    ),
+    wrong(
+        "a second softmax follows the hiding", "mask timing",
+        "A weight of 0 gets exp(0) = 1 there; divide by the sum that is left, or hide the scores.",
+        {"hide": "minus infinity"},
+        hide="softmax again",
+        **_ONLY,
+    ),
+    wrong(
+        "what is left is divided by the sum over many rows", "normalisation",
+        "Each row must sum to 1 by itself: sum over the keys, with keepdim=True.",
+        {"hide": "per sentence"},
+        hide="over the map",
+        **_ONLY,
+    ),
+    wrong(
+        "what is left is divided by the number of visible keys", "normalisation",
+        "Weights sum to 1; divide by the sum of the visible ones, not by how many there are.",
+        {"hide": "by count or NaN"},
+        hide="by count",
+        **_ONLY,
+    ),
+    wrong(
+        "the mask is added to the scores as 0 and 1", "mask meaning",
+        "That raises visible scores by 1 and hides nothing; an added mask has 0 and -inf.",
+        hide="added",
+        **_ONLY,
+    ),
+    wrong(
+        "the mask is inverted", "mask meaning",
+        "What should be seen is hidden and the other way round.",
+        meaning="hide",
+    ),
+    wrong(
+        "the softmax runs over the queries", "softmax axis",
+        "Columns sum to 1; each query shares out its own weight, so rows must.",
+        axis="queries",
+    ),
+    wrong(
+        "the softmax runs over the batch", "softmax axis",
+        "The first axis counts sentences; weights are shared out over the keys, the last axis.",
+        axis="batch",
+    ),
+    wrong(
+        "one softmax runs over queries and keys together", "softmax axis",
+        "Each row must sum to 1, not the whole map.",
+        axis="all",
+    ),
+]  # fmt: skip
+
+
+def _by_length(scores, lengths, *, bound="<", who="keys", whose="own", **switches):
+    if whose != "own":
+        lengths = (lengths[0] if whose == "first" else lengths.max()).expand_as(lengths)
+    axis = (
+        torch.arange(scores.shape[1])[:, None]
+        if who == "queries"
+        else torch.arange(scores.shape[2])
+    )
+    limit = lengths[:, None, None]
+    return _masked(scores, axis <= limit if bound == "<=" else axis < limit, **switches)
+
+
+def _python_softmax(scores, lengths):
+    out = torch.zeros_like(scores)
+    for b, length in enumerate(lengths.tolist()):
+        for q in range(scores.shape[1]):
+            seen = scores[b, q, :length].tolist()
+            parts = [math.exp(s - max(seen)) for s in seen]
+            out[b, q, :length] = torch.tensor(parts) / sum(parts)
+    return out
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="the masked softmax of the notes (001-27)",
+    text="""
+    A softmax over the keys in which only the first `lengths[b]` keys of sentence `b` take part.
+    Use what you wrote above, or start from the scores.
+    """,
+    reference=_by_length,
+    probes=[
+        (torch.tensor([[[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]]), torch.tensor([2])),
+        (*draw(21, (3, 2, 5)), torch.tensor([2, 4, 1])),
+        (far_below(2, 3, 4), torch.tensor([1, 3])),
+    ],
+    mistakes=[
+        *_HIDING_MISTAKES,
+        not_low_enough("hide"),
+        not_shifted(exp="naive"),
+        wrong(
+            "one key too many is visible",
+            "off by one",
+            "Position and length are compared with <=; the last visible position is length - 1.",
+            bound="<=",
+        ),
+        wrong(
+            "queries are hidden instead of keys",
+            "mask axis",
+            "The lengths cut rows; padding stands among the keys, the last axis.",
+            {"empty": "uniform"},
+            {"empty": "nan"},
+            who="queries",
+        ),
+        wrong(
+            "every sentence gets one length",
+            "mask missing",
+            "Each sentence has a length of its own: lengths[b], not the first or the largest.",
+            {"whose": "longest"},
+            whose="first",
+        ),
+    ],
+    hints=[
+        "First build a boolean mask (B, 1, Tk): which positions are smaller than the length?",
+        "Scores that must get no weight have to be very negative *before* the softmax.",
+        "masked_fill(~mask, -math.inf) returns a new tensor; along which axis then the softmax?",
+    ],
+    right_variants=[
+        lambda x, n: torch.softmax(
+            torch.where(torch.arange(x.shape[-1]) < n[:, None, None], x, torch.tensor(-1e9)), -1
+        ),
+        lambda x, n: (lambda left: left / left.sum(-1, keepdim=True))(
+            x.softmax(-1) * (torch.arange(x.shape[-1]) < n[:, None, None])
+        ),
+        lambda x, n: _by_length(x.double(), n),
+        _python_softmax,
+    ],
+    facts=[rows_sum_to_one],
+    map_of=lambda weights: weights[0],
+)
+def softmax_with_lengths(scores, lengths):
+    """Attention weights in which only the first `length` keys of each sentence take part.
+
+    scores: (B, Tq, Tk), lengths: integers (B,), each from 1 to Tk. Returns (B, Tq, Tk).
+    """
+    visible = torch.arange(scores.shape[-1]) < lengths[:, None, None]  # (B, 1, Tk)
+    return torch.softmax(scores.masked_fill(~visible, -math.inf), dim=-1)
+
+
+_MASK = torch.tensor([[[1, 1, 0], [0, 0, 0]]], dtype=torch.bool)
+_MASKS = torch.tensor(
+    [
+        [[1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 0, 1]],
+        [[0, 1, 1, 0], [1, 0, 0, 0], [0, 1, 1, 1]],
+    ],
+    dtype=torch.bool,
+)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=3,
+    trains="empty rows and large scores",
+    text="""
+    Now any mask, and the two corners where most code breaks: a query that may look at **nothing**
+    gets a row of zeros, and scores in the hundreds must not overflow.
+    """,
+    reference=_masked,
+    probes=[
+        (torch.tensor([[[1.0, 2.0, 3.0], [0.0, 1.0, 2.0]]]), _MASK),
+        (*draw(22, (2, 3, 4)), _MASKS),
+        (*draw(23, (2, 3, 4)), _MASKS[:1]),
+        (draw(24, (2, 3, 4))[0] + torch.tensor([0.0, 200.0, 201.0, 199.0]), _MASKS),
+        (draw(26, (2, 3, 4))[0] - torch.tensor([[300.0], [0.0], [310.0]]), _MASKS),
+        (*draw(27, (3, 2, 6)), torch.tensor([True, False, True, True, False, True])),
+        (far_below(2, 3, 4, step=30.0), _MASKS),
+    ],
+    mistakes=[
+        *_HIDING_MISTAKES,
+        not_low_enough("hide", "at -1", "at -100", "at -1000", "by 50"),
+        not_low_enough("hide", "at -1", "at -100", "at -1000", "by 50", empty="cleared"),
+        wrong(
+            "a query with no visible key gets NaN",
+            "empty row",
+            "A softmax over nothing but -inf is 0 / 0; such a row must be set to 0.",
+            empty="nan",
+        ),
+        wrong(
+            "a query with no visible key spreads its weight evenly",
+            "empty row",
+            "With equal very negative scores the softmax gives 1/n to each hidden key; "
+            "such a row must be set to 0.",
+            empty="uniform",
+        ),
+        wrong(
+            "large scores overflow",
+            "overflow",
+            "exp(200) is infinite in float32; subtract the row's maximum, or use torch.softmax.",
+            {"exp": "multiplied"},
+            exp="naive",
+        ),
+        wrong(
+            "the maximum of a row is taken over hidden keys too",
+            "overflow",
+            "Below a huge hidden score every visible exp becomes 0: hide first, then subtract the "
+            "maximum of what is left.",
+            {"exp": "and clamped"},
+            exp="below the hidden maximum",
+        ),
+        wrong(
+            "one maximum is subtracted from all rows",
+            "overflow",
+            "In a row far below it every exp becomes 0: each row has its own maximum.",
+            {"exp": "one maximum and clamped"},
+            exp="one maximum",
+        ),
+    ],
+    hints=[
+        "Do the ordinary rows first: hide, then torch.softmax, which subtracts the maximum.",
+        "mask.any(dim=-1, keepdim=True) tells which queries have something to look at.",
+        "Whatever the softmax made of the hidden entries, one last masked_fill can mend it.",
+    ],
+    right_variants=[
+        lambda x, m: torch.softmax(x.masked_fill(~m, -1e9), -1) * m,
+        lambda x, m: torch.nan_to_num(torch.softmax(x.masked_fill(~m, float("-inf")), -1)),
+        lambda x, m: _shifted_exp(x.double(), m),
+    ],
+    facts=[rows_sum_to_one],
+    map_of=lambda weights: weights[0],
+)
+def softmax_with_mask(scores, mask):
+    """Attention weights over the visible keys; a row of zeros where no key is visible.
+
+    scores: (B, Tq, Tk), mask: boolean, True = may look, broadcastable to the scores.
+    Returns (B, Tq, Tk).
+    """
+    weights = torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
+    return weights.masked_fill(~mask, 0.0)
+
+
+def _shifted_exp(scores, mask):
+    exps = torch.exp(scores - scores.amax(-1, keepdim=True)) * mask
+    return exps / exps.sum(-1, keepdim=True).clamp(min=1e-300)
+
+
+def visible_keys(
+    lengths, num_steps, *,
+    triangle="past", diagonal=0, padding="keys", bound="<", join="and", meaning="look", heads=True,
+    length="own", side="right", thin=False,
+):  # fmt: skip
+    """The switchable causal and padding mask, also used by chapter 09."""
+    every = torch.ones(num_steps, num_steps, dtype=torch.bool)
+    if triangle == "none":
+        causal = every
+    elif triangle == "future":
+        causal = every.triu(-diagonal)
+    else:
+        causal = every.tril(diagonal)
+    positions = torch.arange(num_steps)
+    if side == "left":
+        positions = positions.flip(0)
+    limit = lengths[:, None]
+    if length == "longest":
+        limit = limit.max().expand_as(limit)
+    real = positions <= limit if bound == "<=" else positions < limit  # (B, T)
+    real = {
+        "keys": real[:, None],
+        "queries": real[:, :, None],
+        "none": torch.tensor(True),
+    }[padding]
+    mask = (causal & real if join == "and" else causal | real).expand(len(lengths), -1, -1)
+    mask = ~mask if meaning == "hide" else mask
+    if thin:  # an axis along which nothing changes has size 1
+        mask = mask[:, :1] if triangle == "none" else mask[:1] if padding == "none" else mask
+    if heads:
+        mask = mask[None] if heads == "first" else mask[:, None]
+    return torch.zeros(mask.shape).masked_fill(~mask, -math.inf) if meaning == "added" else mask
+
+
+CAUSAL_MISTAKES = [
+    wrong(
+        "rows look at the future", "mask direction",
+        "The triangle keeps the keys from the own position on; it must keep those up to it.",
+        triangle="future",
+    ),
+    wrong(
+        "the future is not hidden", "mask missing",
+        "Only the padding is hidden; a decoder must not see later positions either.",
+        triangle="none",
+    ),
+    wrong(
+        "a position may not look at itself", "off by one",
+        "The diagonal is hidden; position i sees 0 to i, and row 0 would see nothing.",
+        diagonal=-1,
+    ),
+    wrong(
+        "a position sees one step ahead", "off by one",
+        "The triangle reaches one key too far: position i sees 0 to i, not i + 1.",
+        diagonal=1,
+    ),
+    wrong(
+        "the padding is not hidden", "mask missing",
+        "The mask is causal only; padding keys at earlier positions stay visible.",
+        padding="none",
+    ),
+    wrong(
+        "rows of padding queries are hidden", "mask axis",
+        "Padding hides keys, the columns; a padding query keeps its row, and with it the real "
+        "keys before it.",
+        padding="queries",
+    ),
+    wrong(
+        "the two masks are joined with or", "mask meaning",
+        "A key is visible only if both masks allow it, so True and False give False.",
+        join="or",
+    ),
+    wrong(
+        "the mask is inverted", "mask meaning",
+        "It is True where a key must be hidden; here True = may look.",
+        meaning="hide",
+    ),
+]  # fmt: skip
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="combining masks",
+    text="""
+    The mask of a decoder: position `i` may look at positions `0` to `i`, but never at padding.
+    """,
+    reference=visible_keys,
+    probes=[(torch.tensor([2]), 3), (torch.tensor([3, 1, 2]), 4)],
+    mistakes=[
+        *CAUSAL_MISTAKES,
+        wrong(
+            "one key too many is visible",
+            "off by one",
+            "Position and length are compared with <=; the last real position is length - 1.",
+            bound="<=",
+        ),
+        wrong(
+            "the axis of the heads is missing",
+            "mask axis",
+            "(B, T, T) does not line up with scores (B, h, T, T): heads need an axis of size 1.",
+            heads=False,
+        ),
+        wrong(
+            "the axis of the heads stands before the batch",
+            "mask axis",
+            "(1, B, T, T) takes sentences for heads: the batch comes first, then the heads.",
+            heads="first",
+        ),
+        wrong(
+            "the future is not hidden",
+            "mask missing",
+            "Only the padding is hidden; a decoder must not see later positions either.",
+            triangle="none",
+            thin=True,
+        ),
+        wrong(
+            "the padding is not hidden",
+            "mask missing",
+            "The mask is causal only; padding keys at earlier positions stay visible.",
+            padding="none",
+            thin=True,
+        ),
+        wrong(
+            "the mask holds numbers, not booleans",
+            "mask meaning",
+            "0 and -inf are to be added to scores; here True = may look.",
+            meaning="added",
+        ),
+        wrong(
+            "every sentence gets the length of the longest",
+            "mask missing",
+            "Each sentence of the batch has a length of its own, and its padding starts there.",
+            length="longest",
+        ),
+        wrong(
+            "padding is hidden on the left",
+            "mask axis",
+            "Positions 0 to length - 1 are the real tokens; padding stands behind them.",
+            side="left",
+        ),
+    ],
+    hints=[
+        "Make two masks, each as simple as possible: one (T, T), one (B, 1, T).",
+        "torch.ones(T, T, dtype=torch.bool).tril() keeps the diagonal and what is below it.",
+        "A key is visible if both masks say so; broadcasting makes (B, T, T), one axis is missing.",
+    ],
+    right_variants=[
+        lambda n, t: (
+            (torch.arange(t)[:, None] >= torch.arange(t))
+            & (torch.arange(t) < n[:, None, None, None])
+        ),
+        lambda n, t: torch.stack(
+            [torch.tensor([[[k <= q and k < m for k in range(t)] for q in range(t)]]) for m in n]
+        ),
+        lambda n, t: (
+            torch.minimum(torch.arange(1, t + 1)[None], n[:, None])[:, None, :, None]
+            > torch.arange(t)
+        ),
+    ],
+    map_of=lambda mask: mask[0, 0],
+)
+def causal_and_padding(lengths, num_steps):
+    """True where position q may look at position k: k is not later than q, and not padding.
+
+    lengths: integers (B,), num_steps: T. Returns a boolean mask (B, 1, T, T).
+    """
+    positions = torch.arange(num_steps)  # (T,)
+    causal = positions <= positions[:, None]  # (T, T)
+    real = positions < lengths[:, None, None]  # (B, 1, T)
+    return (causal & real)[:, None]
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=2,
+    difficulty=1,
+    trains="predicting what -1e9 does to an empty row",
+    text="""
+    Before you run it: all 4 scores of a row are hidden by setting them to -1e9, and a softmax
+    follows. Which weight does each key get?
+    """,
+    mistakes=[
+        wrong(
+            "the weight is taken to be 0",
+            "empty row",
+            "exp(-1e9) is 0 on its own, but a softmax subtracts the row's maximum first.",
+            answer=0.0,
+        ),
+        wrong(
+            "the weight is taken to be NaN",
+            "empty row",
+            "NaN comes from -inf - (-inf); -1e9 is an ordinary number.",
+            answer=math.nan,
+        ),
+        wrong(
+            "the weight is taken to be 1",
+            "normalisation",
+            "Each shifted exponential is exp(0) = 1, but they are still divided by their sum.",
+            answer=1.0,
+        ),
+        wrong(
+            "the weight is taken to be -1e9",
+            "normalisation",
+            "That is the score; after a softmax weights lie between 0 and 1.",
+            answer=-1e9,
+        ),
+    ],
+    hints=[
+        "Which of the four hidden keys is preferred over the others?",
+        "Adding one number to all scores of a row does not change its softmax.",
+        "So the row has the same softmax as [0, 0, 0, 0].",
+    ],
+)
+def empty_row_weight():
+    """A row of 4 scores, all set to -1e9, then a softmax: the weight of each key is"""
+    return 1 / 4

@@ -1,0 +1,716 @@
+"""Exercises of notebook 03: additive and scaled dot-product attention."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from course_utils.checker.common import (
+    NOT_LOW,
+    SOFTMAX_OF_THE_MAP,
+    SOFTMAX_TWICE,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    unshifted,
+)
+from course_utils.checker.facts import no_look_ahead
+from course_utils.checker.model import exercise, wrong
+from course_utils.checker.probes import draw, far_apart
+
+NOTEBOOK = "03_scoring_functions"
+_CURVES = {"tanh": torch.tanh, "none": lambda x: x, "relu": torch.relu, "sigmoid": torch.sigmoid}
+
+
+def _additive(
+    queries,
+    keys,
+    W_q,
+    W_k,
+    w_v,
+    *,
+    join="sum",
+    curve="tanh",
+    curve_at="features",
+    reduce="w_v",
+    swapped=False,
+    transposed=False,
+    after="none",
+):
+    if swapped:
+        W_q, W_k = W_k, W_q
+    a, b = queries @ W_q.mT, keys @ W_k.mT
+    if join != "same place":
+        a, b = a[:, :, None], b[:, None]  # (B, Tq, 1, n), (B, 1, Tk, n)
+    if curve_at == "parts":
+        a, b = _CURVES[curve](a), _CURVES[curve](b)
+    if curve_at == "weighed parts":
+        a, b = a * w_v, b * w_v
+    features = {"product": lambda: a * b, "difference": lambda: a - b}.get(join, lambda: a + b)()
+    if curve_at in ("features", "weighed parts"):
+        features = _CURVES[curve](features)
+    weighed = reduce == "w_v" and curve_at != "weighed parts"
+    scores = features @ w_v if weighed else features.sum(-1)  # (B, Tq, Tk)
+    if curve_at == "score":
+        scores = _CURVES[curve](scores)
+    if after == "softmax":
+        scores = torch.softmax(scores, dim=-1)
+    if after in ("root n", "n"):
+        scores = scores / (len(w_v) if after == "n" else math.sqrt(len(w_v)))
+    return scores.mT if transposed else scores
+
+
+def _additive_by_loops(queries, keys, W_q, W_k, w_v):
+    scores = torch.empty(len(queries), queries.shape[1], keys.shape[1])
+    for b in range(len(queries)):
+        for i, q in enumerate(queries[b]):
+            for j, k in enumerate(keys[b]):
+                scores[b, i, j] = torch.dot(w_v, torch.tanh(W_q.mv(q) + W_k.mv(k)))
+    return scores
+
+
+def _additive_by_modules(queries, keys, W_q, W_k, w_v):
+    joined = torch.nn.Linear(W_q.shape[1] + W_k.shape[1], len(w_v), bias=False)
+    joined.weight.data = torch.cat([W_q, W_k], dim=1)
+    size = (len(queries), queries.shape[1], keys.shape[1], -1)
+    pairs = torch.cat([queries[:, :, None].expand(size), keys[:, None].expand(size)], dim=-1)
+    return (joined(pairs).tanh() * w_v).sum(-1)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="additive scores, by broadcasting",
+    text="""
+    The additive score $a(q, k) = w_v^\\top \\tanh(W_q q + W_k k)$ for every query and every key at
+    once. Queries and keys may have different sizes: that is what this score is for.
+    """,
+    reference=_additive,
+    probes=[
+        draw(31, (1, 1, 2), (1, 2, 2), (2, 2), (2, 2), (2,)),
+        draw(32, (2, 3, 4), (2, 5, 4), (6, 4), (6, 4), (6,)),
+        draw(33, (2, 3, 4), (2, 5, 2), (6, 4), (6, 2), (6,)),
+    ],
+    mistakes=[
+        wrong(
+            "the tanh is missing",
+            "score",
+            "Without it a query adds one amount to all its scores, and a softmax ignores that.",
+            curve="none",
+        ),
+        wrong(
+            "another curve stands in place of tanh",
+            "score",
+            "The hidden features go through tanh, not through a ReLU or a sigmoid.",
+            {"curve": "sigmoid"},
+            curve="relu",
+        ),
+        wrong(
+            "the tanh is applied to the score",
+            "score",
+            "It belongs inside, on the hidden features, before w_v weighs them.",
+            curve_at="score",
+        ),
+        wrong(
+            "the tanh is applied to each part before adding",
+            "score",
+            "Add W_q q and W_k k first, then tanh: otherwise query and key never meet inside it.",
+            curve_at="parts",
+        ),
+        wrong(
+            "w_v is applied inside the tanh",
+            "score",
+            "It weighs the features that the tanh has made; the tanh sees W_q q + W_k k.",
+            curve_at="weighed parts",
+            reduce="w_v",
+        ),
+        wrong(
+            "each query is added to the key at its own place only",
+            "score",
+            "Every query meets every key: (B, Tq, 1, n) + (B, 1, Tk, n), by broadcasting.",
+            join="same place",
+            transposed=False,
+            after="none",
+        ),
+        wrong(
+            "projected queries and keys meet in a dot product",
+            "score",
+            "That is the other family of scores; here they are added, bent by tanh and weighed.",
+            join="product",
+            curve="none",
+            reduce="sum",
+            curve_at="features",
+        ),
+        wrong(
+            "the score is divided as a dot product is",
+            "scale",
+            "tanh keeps the features between -1 and 1, so this score is not scaled.",
+            {"after": "n"},
+            after="root n",
+        ),
+        wrong(
+            "query and key features are multiplied",
+            "score",
+            "This score adds them; the product is the other family of scores.",
+            join="product",
+        ),
+        wrong(
+            "key features are subtracted",
+            "score",
+            "W_q q and W_k k are added.",
+            join="difference",
+        ),
+        wrong(
+            "w_v is left out",
+            "score",
+            "The features are summed with equal weights; w_v gives each its own.",
+            reduce="sum",
+        ),
+        wrong(
+            "W_q and W_k are swapped",
+            "role of q, k, v",
+            "W_q belongs to the queries and W_k to the keys.",
+            swapped=True,
+        ),
+        wrong(
+            "rows are keys and columns are queries",
+            "role of q, k, v",
+            "Scores have a row for each query and a column for each key.",
+            transposed=True,
+        ),
+        wrong(
+            "a softmax is applied already",
+            "normalisation",
+            "Scores are wanted here, weights come later.",
+            after="softmax",
+        ),
+    ],
+    hints=[
+        "Project first: queries (B, Tq, n) and keys (B, Tk, n) then have features of one size.",
+        "To add every query to every key, give them shapes (B, Tq, 1, n) and (B, 1, Tk, n).",
+        "After the tanh, a product with w_v removes the last axis.",
+    ],
+    right_variants=[
+        lambda q, k, A, B, v: torch.einsum(
+            "bijn,n->bij",
+            torch.tanh(
+                torch.einsum("bid,nd->bin", q, A).unsqueeze(2)
+                + torch.einsum("bjd,nd->bjn", k, B).unsqueeze(1)
+            ),
+            v,
+        ),
+        _additive_by_loops,
+        _additive_by_modules,
+    ],
+    map_of=lambda scores: scores[0],
+)
+def additive_scores(queries, keys, W_q, W_k, w_v):
+    """The score of every query for every key.
+
+    queries: (B, Tq, q), keys: (B, Tk, k), W_q: (n, q), W_k: (n, k), w_v: (n,).
+    Returns scores (B, Tq, Tk), before any softmax.
+    """
+    query_features = queries @ W_q.T  # (B, Tq, n)
+    key_features = keys @ W_k.T  # (B, Tk, n)
+    features = torch.tanh(query_features[:, :, None] + key_features[:, None])  # (B, Tq, Tk, n)
+    return features @ w_v
+
+
+def _attention(
+    queries,
+    keys,
+    values,
+    *,
+    causal=False,
+    scale="root d",
+    axis=-1,
+    normalise="once",
+    compare="qk",
+    average="values",
+    scale_at="scores",
+    hide="before",
+    diagonal=0,
+    future=False,
+    give="output first",
+):
+    if compare == "kq":
+        queries, keys = keys, queries
+    num_queries, d = queries.shape[-2:]
+    root = math.sqrt(d)
+    factors = {
+        "root d": 1 / root,
+        "none": 1.0,
+        "d": 1 / d,
+        "inverse": root,
+        "length": 1 / math.sqrt(num_queries),
+        "keys": 1 / math.sqrt(keys.shape[-2]),
+        "batch": 1 / math.sqrt(len(queries)),
+        "size of values": 1 / math.sqrt(values.shape[-1]),
+    }
+    scores = {
+        "qk": queries @ keys.mT,
+        "kq": queries @ keys.mT,
+        "cosine": F.normalize(queries, dim=-1) @ F.normalize(keys, dim=-1).mT,
+        "distance": -torch.cdist(queries, keys),
+        "squared distance": -torch.cdist(queries, keys).square(),
+    }[compare]  # (B, Tq, Tk)
+    if scale_at == "scores":
+        scores = scores * factors[scale]
+    visible = torch.ones(scores.shape[-2:], dtype=torch.bool)
+    if causal:
+        visible = visible.triu(-diagonal) if future else visible.tril(diagonal)
+
+    def share(scores):
+        if normalise == "of the map":
+            return torch.softmax(scores.flatten(1), dim=-1).view_as(scores)
+        if normalise in ("never", "by sum"):
+            return scores / scores.sum(-1, keepdim=True) if normalise == "by sum" else scores
+        weights = torch.softmax(scores, dim=axis)
+        return torch.softmax(weights, dim=axis) if normalise == "twice" else weights
+
+    if hide in ("after", "never"):
+        weights = share(scores)
+        weights = weights * visible if hide == "after" else weights
+    elif hide == "after, then again":
+        weights = share(share(scores) * visible)
+    elif hide == "unshifted":
+        weights = unshifted(scores, visible)
+    elif hide in _DIVISORS:
+        weights = share(scores) * visible
+        weights = weights / _DIVISORS[hide](weights, visible)
+    else:
+        weights = share(_hidden(scores, visible, hide))
+    if scale_at == "weights":
+        weights = weights * factors[scale]
+    output = weights @ (values if average == "values" else keys)
+    return (output, weights) if give == "output first" else (weights, output)
+
+
+_DIVISORS = {  # by which visible weights are divided when the softmax saw all keys
+    "over the map": lambda weights, visible: weights.sum((-2, -1), keepdim=True),
+    "over the batch": lambda weights, visible: weights.sum(),
+    "by count": lambda weights, visible: visible.sum(-1, keepdim=True),
+}
+
+
+def _hidden(scores, visible, how):
+    """The scores that the softmax sees."""
+    if how == "zero":
+        return scores * visible
+    if how == "added":
+        return scores + visible.float()
+    if how in NOT_LOW:
+        return lowered(scores, ~visible, how)
+    return scores.masked_fill(~visible, -1e9)
+
+
+def _causal(queries, keys, values, **switches):
+    return _attention(queries, keys, values, causal=True, **switches)
+
+
+_SCALE_MISTAKES = [
+    wrong(
+        "the scores are not scaled",
+        "scale",
+        "The dot products grow with the size d; divide them by the square root of d.",
+        scale="none",
+    ),
+    wrong(
+        "the scores are divided by d, not by its root",
+        "scale",
+        "The variance of a dot product is d, its spread is the square root of d.",
+        scale="d",
+    ),
+    wrong(
+        "the scores are multiplied by the root of d",
+        "scale",
+        "They must be divided: the larger d, the larger dot products already are.",
+        scale="inverse",
+    ),
+    wrong(
+        "the scores are scaled by the number of queries",
+        "scale",
+        "What counts is the size d of a query, its last axis, not how many there are.",
+        scale="length",
+    ),
+    wrong(
+        "the softmax runs over the queries",
+        "softmax axis",
+        "Columns sum to 1; each query shares out its own weight, so rows must.",
+        axis=-2,
+    ),
+    wrong(
+        "the softmax runs over the batch",
+        "softmax axis",
+        "Axis 0 counts sentences; weights are shared out over the keys, the last axis.",
+        axis=0,
+    ),
+    SOFTMAX_OF_THE_MAP,
+    SOFTMAX_TWICE,
+    wrong(
+        "the weights are scaled, not the scores",
+        "scale",
+        "After the softmax it is too late: the rows no longer sum to 1.",
+        scale_at="weights",
+    ),
+    wrong(
+        "weights and output are exchanged in the result",
+        "role of q, k, v",
+        "The output comes first, then the weights.",
+        give="weights first",
+    ),
+]
+_VALUES_ARE_KEYS = wrong(
+    "the keys are averaged, not the values",
+    "role of q, k, v",
+    "Keys only decide the weights; what the weights average is the values.",
+    average="keys",
+)
+
+
+def _by_pairs(queries, keys, values):
+    """Attention written with plain loops over queries and keys."""
+    weights = torch.zeros(len(queries), queries.shape[1], keys.shape[1], dtype=torch.float64)
+    for b, (some_queries, some_keys) in enumerate(zip(queries, keys, strict=True)):
+        for i, q in enumerate(some_queries):
+            for j, k in enumerate(some_keys):
+                weights[b, i, j] = math.exp(float(q @ k) / len(q) ** 0.5)
+    weights /= weights.sum(dim=2, keepdim=True)
+    return torch.bmm(weights, values.double()), weights
+
+
+class _AsModule(torch.nn.Module):
+    def forward(self, q, k, v):
+        identity = torch.eye(k.shape[1]).expand(len(k), -1, -1)
+        weights = F.scaled_dot_product_attention(q, k, identity)
+        return F.scaled_dot_product_attention(q, k, v), weights
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="the formula softmax(QKᵀ/√d) V",
+    text="""
+    Scaled dot-product attention in full. Give back the output *and* the weights, so that you can
+    look at them.
+    """,
+    reference=_attention,
+    probes=[
+        (
+            torch.tensor([[[1.0, 0.0]]]),
+            torch.tensor([[[1.0, 1.0], [0.0, 2.0], [2.0, 1.0]]]),
+            torch.tensor([[[10.0, 1.0], [20.0, 2.0], [30.0, 5.0]]]),
+        ),
+        draw(34, (2, 3, 4), (2, 5, 4), (2, 5, 4)),
+        draw(35, (2, 3, 4), (2, 5, 4), (2, 5, 2)),
+    ],
+    mistakes=[
+        *_SCALE_MISTAKES,
+        wrong(
+            "there is no softmax",
+            "normalisation",
+            "Scores are no weights: a softmax makes them positive, and each row sum to 1.",
+            {"normalise": "by sum"},
+            normalise="never",
+            axis=-1,
+            scale="root d",
+        ),
+        wrong(
+            "the scores are scaled by the number of keys",
+            "scale",
+            "What counts is the size d of a key, its last axis, not how many there are.",
+            scale="keys",
+        ),
+        wrong(
+            "the scores are scaled by the size of the batch",
+            "scale",
+            "What counts is the size d of a query, queries.shape[-1]; len(queries) is the batch.",
+            scale="batch",
+        ),
+        wrong(
+            "the scores are scaled by the size of the values",
+            "scale",
+            "Queries and keys make the dot products, so their size d is under the root.",
+            scale="size of values",
+        ),
+        _VALUES_ARE_KEYS,
+        wrong(
+            "cosines are compared, not dot products",
+            "score",
+            "Here the length of queries and keys counts too; only the factor 1/√d is taken out.",
+            compare="cosine",
+        ),
+        wrong(
+            "distances are compared, not dot products",
+            "score",
+            "A negative distance is the score of the kernel in chapter 01.",
+            {"compare": "squared distance"},
+            compare="distance",
+        ),
+    ],
+    hints=[
+        "keys.transpose(-2, -1) swaps the last two axes; then one @ makes all dot products.",
+        "Which size goes under the root: the number of keys, or the size of one key?",
+        "The softmax makes each row of the (Tq, Tk) scores sum to 1. Then average the values.",
+    ],
+    right_variants=[
+        lambda q, k, v: (lambda w: (torch.einsum("bij,bjv->biv", w, v), w))(
+            torch.einsum("bid,bjd->bij", q / math.sqrt(q.shape[2]), k).softmax(2)
+        ),
+        _by_pairs,
+        _AsModule(),
+    ],
+    map_of=lambda outcome: outcome[1][0],
+)
+def scaled_attention(queries, keys, values):
+    """Attend from every query to every key.
+
+    queries: (B, Tq, d), keys: (B, Tk, d), values: (B, Tk, v).
+    Returns output (B, Tq, v) and weights (B, Tq, Tk).
+    """
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(queries.shape[-1])  # (B, Tq, Tk)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ values, weights
+
+
+def _causal_by_prefix(queries, keys, values):
+    """Each query attends to the keys up to its own, one after the other."""
+    weights = torch.zeros(len(queries), queries.shape[1], keys.shape[1])
+    for t in range(queries.shape[1]):
+        scores = (queries[:, t : t + 1] * keys[:, : t + 1]).sum(-1) / queries.shape[-1] ** 0.5
+        weights[:, t, : t + 1] = torch.softmax(scores, dim=1)
+    return weights @ values, weights
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="mask, scale and softmax in the right order",
+    text="""
+    The same for a decoder: query `i` may look at keys `0` to `i` only. More than twenty ways of
+    getting this wrong are known to the check.
+    """,
+    reference=_causal,
+    probes=[
+        (
+            torch.tensor([[[1.0, 0.0, 1.0], [0.0, 2.0, 0.0]]]),
+            torch.tensor([[[1.0, 1.0, 0.0], [2.0, 1.0, 1.0]]]),
+            torch.tensor([[[10.0, 1.0, 3.0], [20.0, 2.0, 6.0]]]),
+        ),
+        draw(36, (1, 3, 4), (1, 3, 4), (1, 3, 4)),
+        draw(37, (2, 5, 4), (2, 5, 4), (2, 5, 4)),
+        (*(x[None] for x in far_apart(4, 4)), *draw(39, (1, 4, 4))),
+    ],
+    mistakes=[
+        *_SCALE_MISTAKES,
+        _VALUES_ARE_KEYS,
+        wrong(
+            "queries and keys are swapped",
+            "role of q, k, v",
+            "Row i must hold the scores of query i: queries on the left of the product.",
+            compare="kq",
+        ),
+        wrong(
+            "rows look at the future",
+            "mask direction",
+            "The triangle keeps the keys from the own position on; it must keep those up to it.",
+            future=True,
+        ),
+        wrong(
+            "a position may not look at itself",
+            "off by one",
+            "The diagonal is hidden; position i sees 0 to i.",
+            diagonal=-1,
+        ),
+        wrong(
+            "a position sees one step ahead",
+            "off by one",
+            "The triangle reaches one key too far.",
+            diagonal=1,
+        ),
+        wrong(
+            "the future is not hidden",
+            "mask missing",
+            "No mask is applied.",
+            hide="never",
+        ),
+        wrong(
+            "the weights are hidden after the softmax",
+            "mask timing",
+            "Later keys took their share first, so the rows no longer sum to 1.",
+            hide="after",
+        ),
+        wrong(
+            "hidden scores are set to 0",
+            "mask timing",
+            "A score of 0 is an ordinary score, exp(0) = 1; it must be very negative to vanish.",
+            hide="zero",
+        ),
+        not_low_enough("hide", "at -1", "at -100"),
+        not_low_enough("hide", "by 50", scale="root d"),
+        not_shifted(hide="unshifted", normalise="once", axis=-1),
+        wrong(
+            "a second softmax follows the hiding",
+            "mask timing",
+            "A weight of 0 gets exp(0) = 1 there; hide the scores instead.",
+            hide="after, then again",
+        ),
+        wrong(
+            "what is left is divided by the sum over many rows",
+            "normalisation",
+            "Each row must sum to 1 by itself: sum over the keys, with keepdim=True.",
+            {"hide": "over the batch"},
+            hide="over the map",
+        ),
+        wrong(
+            "what is left is divided by the number of visible keys",
+            "normalisation",
+            "Weights sum to 1; divide by the sum of the visible ones, not by how many there are.",
+            hide="by count",
+        ),
+        wrong(
+            "the mask is added to the scores as 0 and 1",
+            "mask meaning",
+            "That raises visible scores by 1 and hides nothing; an added mask has 0 and -inf.",
+            hide="added",
+        ),
+    ],
+    hints=[
+        "Start from scaled_attention: one line has to come between the scores and the softmax.",
+        "torch.ones(T, T, dtype=torch.bool).tril() is True where a query may look.",
+        "The scores of all other keys must be -inf (or very negative) when the softmax sees them.",
+    ],
+    right_variants=[
+        _causal_by_prefix,
+        lambda q, k, v: (
+            F.scaled_dot_product_attention(q, k, v, is_causal=True),
+            F.scaled_dot_product_attention(
+                q, k, torch.eye(k.shape[1]).expand(len(k), -1, -1), is_causal=True
+            ),
+        ),
+        lambda q, k, v: _causal(q.double(), k.double(), v.double()),
+        lambda q, k, v: _renormalised(torch.tril(_attention(q, k, v)[1]), v),
+    ],
+    facts=[no_look_ahead(1, 2)],
+    map_of=lambda outcome: outcome[1][0],
+)
+def causal_attention(queries, keys, values):
+    """Scaled dot-product attention in which no position looks at a later one.
+
+    queries, keys: (B, T, d), values: (B, T, v).
+    Returns output (B, T, v) and weights (B, T, T).
+    """
+    num_steps, d = queries.shape[-2:]
+    visible = torch.ones(num_steps, num_steps, dtype=torch.bool).tril()  # (T, T)
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(d)  # (B, T, T)
+    weights = torch.softmax(scores.masked_fill(~visible, -math.inf), dim=-1)
+    return weights @ values, weights
+
+
+def _renormalised(weights, values):
+    weights = weights / weights.sum(-1, keepdim=True)
+    return weights @ values, weights
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=1,
+    trains="predicting a variance",
+    text="""
+    Queries and keys of size 64, all entries independent with mean 0 and variance 1. Which variance
+    do their dot products have, before any scaling?
+    """,
+    mistakes=[
+        wrong(
+            "the spread is given, not the variance",
+            "variance",
+            "8 is the standard deviation, the square root of the variance.",
+            answer=8,
+        ),
+        wrong(
+            "the variance after scaling is given",
+            "variance",
+            "It is 1 once the dot product is divided by the root of 64; before, it is larger.",
+            answer=1,
+        ),
+        wrong(
+            "the variance is squared",
+            "variance",
+            "64 terms of variance 1 are added; nothing is squared.",
+            answer=4096,
+        ),
+        wrong(
+            "the variance of both vectors is added",
+            "variance",
+            "The dot product has 64 terms, one for each pair of entries, not 128.",
+            answer=128,
+        ),
+        wrong(
+            "the mean is given",
+            "variance",
+            "0 is the mean of the dot product.",
+            answer=0,
+        ),
+    ],
+    hints=[
+        "The dot product is a sum of 64 products q_i k_i.",
+        "Which variance has one product of two independent entries with mean 0 and variance 1?",
+        "Variances of independent terms add up.",
+    ],
+)
+def dot_product_variance():
+    """The variance of q . k for vectors of 64 independent entries, mean 0 and variance 1:"""
+    return 64
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=1,
+    trains="counting parameters",
+    text="""
+    How many parameters has `AdditiveAttention(key_size=2, query_size=20, num_hiddens=8)`, the layer
+    of the notes? None of its three linear maps has a bias.
+    """,
+    mistakes=[
+        wrong(
+            "w_v is forgotten",
+            "counting",
+            "The 8 hidden features still have to become one number.",
+            answer=176,
+        ),
+        wrong(
+            "biases are counted",
+            "counting",
+            "The three maps are made with bias=False.",
+            {"answer": 200},
+            answer=201,
+        ),
+        wrong(
+            "a bilinear form is counted",
+            "counting",
+            "There is no matrix from queries to keys; both go to the hidden features.",
+            answer=40,
+        ),
+        wrong(
+            "the sizes are multiplied together",
+            "counting",
+            "Each map has its own matrix, inputs times outputs, and the three are added.",
+            answer=320,
+        ),
+    ],
+    hints=[
+        "Three matrices: W_q, W_k and w_v.",
+        "W_q takes 20 numbers to 8.",
+        "w_v takes 8 numbers to 1.",
+    ],
+)
+def additive_parameters():
+    """Parameters of AdditiveAttention(key_size=2, query_size=20, num_hiddens=8), no biases:"""
+    return 20 * 8 + 2 * 8 + 8

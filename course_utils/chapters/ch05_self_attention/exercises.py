@@ -1,0 +1,869 @@
+"""Exercises of notebook 05: self-attention with and without parameters, and what it costs."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from course_utils.checker.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE
+from course_utils.checker.facts import rows_sum_to_one
+from course_utils.checker.model import exercise, wrong
+from course_utils.checker.probes import draw
+
+NOTEBOOK = "05_self_attention"
+
+
+def _basic(
+    x, *, compare="dot", scale="none", own="included", normalise="softmax", axis=-1, mix="rows",
+    give="output first",
+):  # fmt: skip
+    a = F.normalize(x, dim=-1) if compare == "cosine" else x
+    if compare == "features":
+        a = x.mT
+    size = {"root k": math.sqrt(x.shape[-1]), "k": x.shape[-1], "root T": math.sqrt(x.shape[1])}
+    scores = a @ a.mT / size.get(scale, 1.0)
+    if compare == "distance":
+        scores = -torch.cdist(x, x)
+    every = torch.ones(scores.shape[-2:], dtype=torch.bool)
+    hidden = {"excluded": every.tril().triu(), "none later": every.triu(1)}.get(own, ~every)
+    scores = scores.masked_fill(hidden, -1e9)
+    weights = {
+        "softmax": lambda: torch.softmax(scores, dim=axis),
+        "none": lambda: scores,
+        "sum": lambda: scores / scores.sum(axis, keepdim=True),
+        "exp": lambda: scores.exp(),
+        "twice": lambda: scores.softmax(axis).softmax(axis),
+        "of the map": lambda: scores.flatten(1).softmax(-1).view_as(scores),
+    }[normalise]()
+    y = x @ weights if compare == "features" else weights @ x
+    if mix == "columns":
+        y = weights.mT @ x
+    if mix == "added":
+        y = y + x
+    return (y, weights) if give == "output first" else (weights, y)
+
+
+def _basic_by_loops(x):
+    y, weights = torch.zeros_like(x), torch.zeros(*x.shape[:2], x.shape[1])
+    for b, sentence in enumerate(x):
+        for i, query in enumerate(sentence):
+            raw = torch.stack([(query * key).sum() for key in sentence]).exp()
+            weights[b, i] = raw / raw.sum()
+            y[b, i] = sum(w * value for w, value in zip(weights[b, i], sentence, strict=True))
+    return y, weights
+
+
+def _basic_with_the_kernel(x):
+    identity = torch.eye(x.shape[1]).expand(len(x), -1, -1)
+    weights = F.scaled_dot_product_attention(x, x, identity, scale=1.0)
+    return F.scaled_dot_product_attention(x, x, x, scale=1.0), weights
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=1,
+    trains="two products and a softmax",
+    text="""
+    Self-attention in its barest form, as in section 3 of note 003: no matrices to learn, no
+    scaling. Give back the outputs *and* the weights.
+    """,
+    reference=_basic,
+    probes=[
+        (torch.tensor([[[1.0, 0.5], [0.0, 1.0], [-1.0, 0.3]]]),),
+        draw(501, (2, 3, 4), scale=0.8),
+        draw(502, (3, 5, 2), scale=0.9),
+    ],
+    mistakes=[
+        wrong(
+            "the softmax runs over the queries",
+            "softmax axis",
+            "Each query shares out a weight of 1 over the keys, the last axis of (B, T, T).",
+            axis=-2,
+        ),
+        wrong(
+            "the softmax runs over the sentences",
+            "softmax axis",
+            "Axis 0 is the batch: sentences have nothing to do with each other.",
+            axis=0,
+        ),
+        wrong(
+            "the scores are scaled",
+            "scale",
+            "Dividing by the root of k comes later; here the dot products stay as they are.",
+            {"scale": "k"},
+            {"scale": "root T"},
+            scale="root k",
+        ),
+        SOFTMAX_TWICE,
+        SOFTMAX_OF_THE_MAP,
+        wrong(
+            "later tokens are hidden",
+            "mask meaning",
+            "That is the decoder's causal mask; here every token looks at all tokens.",
+            own="none later",
+        ),
+        wrong(
+            "columns of the weights mix the tokens, not rows",
+            "role of q, k, v",
+            "Output i is row i of the weights times all x_j: weights @ x, without a transpose.",
+            mix="columns",
+            compare="dot",
+        ),
+        wrong(
+            "the input is added to the output",
+            "residual",
+            "A residual connection belongs to the block around attention, not here.",
+            mix="added",
+            compare="dot",
+        ),
+        wrong(
+            "weights and outputs are exchanged in the result",
+            "role of q, k, v",
+            "The outputs come first, then the weights.",
+            give="weights first",
+        ),
+        wrong(
+            "distances are compared, not dot products",
+            "score",
+            "A negative distance is the score of the kernel in chapter 01.",
+            compare="distance",
+            scale="none",
+        ),
+        wrong(
+            "the dot products are used as weights",
+            "normalisation",
+            "Scores can be negative and sum to anything; a softmax makes weights of them.",
+            normalise="none",
+        ),
+        wrong(
+            "the scores are divided by their sum",
+            "normalisation",
+            "Without the exponential a weight can be negative, and the sum can be 0.",
+            normalise="sum",
+        ),
+        wrong(
+            "the exponentials are not divided by their sum",
+            "normalisation",
+            "The weights of a row must sum to 1.",
+            normalise="exp",
+        ),
+        wrong(
+            "a token does not look at itself",
+            "role of q, k, v",
+            "Every x_j is a key of every query, so x_i is also its own key.",
+            own="excluded",
+        ),
+        wrong(
+            "cosines are compared, not dot products",
+            "score",
+            "The lengths of the vectors count too: long vectors get larger scores.",
+            compare="cosine",
+        ),
+        wrong(
+            "features are compared, not tokens",
+            "score",
+            "x.mT @ x has shape (B, k, k); weights are between tokens, (B, T, T).",
+            compare="features",
+        ),
+    ],
+    hints=[
+        "Three lines: scores, weights, outputs. Write the shape of each beside it.",
+        "All dot products of (B, T, k) with itself: a product with its own transpose, (B, k, T).",
+        "Which axis of (B, T, T) belongs to the keys? Along it the weights sum to 1.",
+    ],
+    right_variants=[
+        _basic_by_loops,
+        _basic_with_the_kernel,
+        lambda x: (lambda w: (torch.einsum("bij,bjk->bik", w, x), w))(
+            torch.einsum("bik,bjk->bij", x, x).softmax(2)
+        ),
+    ],
+    facts=[rows_sum_to_one],
+    map_of=lambda outcome: outcome[1][0],
+)
+def basic_attention(x):
+    """Self-attention without parameters.
+
+    x: (B, T, k). Returns outputs (B, T, k) and weights (B, T, T).
+    """
+    scores = torch.bmm(x, x.transpose(1, 2))  # (B, T, T)
+    weights = F.softmax(scores, dim=2)
+    return torch.bmm(weights, x), weights
+
+
+def _roles(
+    x, W_q, W_k, W_v, *, order="xW", shared="none", project="all", roles="right", scale="root",
+    axis=-1, normalise="once", mix="rows", give="output first",
+):  # fmt: skip
+    if shared == "all":
+        W_k = W_v = W_q
+    elif shared == "q and k":
+        W_k = W_q
+    if order == "xWT":
+        W_q, W_k, W_v = W_q.T, W_k.T, W_v.T
+    q, k, v = x @ W_q, x @ W_k, x @ W_v
+    q = x if project == "not q" else q
+    k = x if project == "not k" else k
+    v = x if project == "not v" else v
+    if roles == "q and k swapped":
+        q, k = k, q
+    elif roles == "k and v swapped":
+        k, v = v, k
+    elif roles == "q and v swapped":
+        q, v = v, q
+    root = math.sqrt(q.shape[-1])
+    size = {
+        "root": root, "k": root**2, "inverse": 1 / root, "root T": math.sqrt(x.shape[1])
+    }.get(scale, 1.0)  # fmt: skip
+    scores = q @ k.mT / size
+    weights = {
+        "once": lambda: torch.softmax(scores, dim=axis),
+        "twice": lambda: torch.softmax(torch.softmax(scores, dim=axis), dim=axis),
+        "of the map": lambda: torch.softmax(scores.flatten(1), dim=-1).view_as(scores),
+        "never": lambda: scores,
+    }[normalise]()
+    if scale == "on weights":
+        weights = weights / root
+    y = {
+        "rows": lambda: weights @ v,
+        "columns": lambda: weights.mT @ v,
+        "added": lambda: x + weights @ v,
+        "projected twice": lambda: weights @ v @ W_v,
+    }[mix]()
+    return (y, weights) if give == "output first" else (weights, y)
+
+
+def _roles_token_by_token(x, W_q, W_k, W_v):
+    columns = x.unsqueeze(-1)  # (B, T, k, 1): each token as a column
+    q, k, v = ((W.T @ columns).squeeze(-1) for W in (W_q, W_k, W_v))
+    rows = []
+    for i in range(x.shape[1]):
+        scores = (q[:, i : i + 1] * k).sum(-1) * q.shape[-1] ** -0.5  # (B, T)
+        rows.append(scores.softmax(-1))
+    weights = torch.stack(rows, dim=1)
+    return (weights.unsqueeze(-1) * v.unsqueeze(1)).sum(2), weights
+
+
+def _roles_in_one_product(x, W_q, W_k, W_v):
+    q, k, v = (x @ torch.cat([W_q, W_k, W_v], dim=1)).chunk(3, dim=-1)
+    identity = torch.eye(x.shape[1]).expand(len(x), -1, -1)
+    return (
+        F.scaled_dot_product_attention(q, k, v),
+        F.scaled_dot_product_attention(q, k, identity),
+    )
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="a matrix for each role",
+    text="""
+    Now with a matrix for each role, applied from the right (`x @ W_q`), and with the scores divided
+    by the root of the size of a query. Give back the outputs and the weights.
+    """,
+    reference=_roles,
+    probes=[
+        (
+            torch.tensor([[[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]]]),
+            *draw(503, (2, 2), (2, 2), (2, 2)),
+        ),
+        draw(504, (2, 3, 4), *[(4, 4)] * 3, scale=0.8),
+        draw(505, (1, 5, 3), *[(3, 3)] * 3),
+    ],
+    mistakes=[
+        wrong(
+            "the scores are not scaled",
+            "scale",
+            "Divide the dot products by the square root of the size of a query.",
+            scale="none",
+        ),
+        wrong(
+            "the scores are divided by the size, not by its root",
+            "scale",
+            "The spread of a dot product of k terms is the root of k.",
+            scale="k",
+        ),
+        wrong(
+            "the scores are scaled by the number of tokens",
+            "scale",
+            "What counts is the size k of a query, its last axis, not how many there are.",
+            scale="root T",
+        ),
+        wrong(
+            "the scores are multiplied by the root",
+            "scale",
+            "They must be divided: the larger k, the larger dot products already are.",
+            scale="inverse",
+        ),
+        wrong(
+            "the weights are scaled, not the scores",
+            "scale",
+            "After the softmax it is too late: the rows no longer sum to 1.",
+            scale="on weights",
+        ),
+        wrong(
+            "the softmax runs over the queries",
+            "softmax axis",
+            "Each query shares out a weight of 1 over the keys, the last axis.",
+            axis=-2,
+        ),
+        wrong(
+            "the softmax runs over the sentences",
+            "softmax axis",
+            "Axis 0 is the batch: sentences have nothing to do with each other.",
+            axis=0,
+        ),
+        SOFTMAX_OF_THE_MAP,
+        SOFTMAX_TWICE,
+        wrong(
+            "the scores are used as weights",
+            "normalisation",
+            "Scores can be negative and sum to anything; a softmax makes weights of them.",
+            normalise="never",
+            axis=-1,
+            scale="root",
+        ),
+        wrong(
+            "columns of the weights mix the values, not rows",
+            "role of q, k, v",
+            "Output i is row i of the weights times all values: weights @ values.",
+            mix="columns",
+        ),
+        wrong(
+            "the input is added to the output",
+            "residual",
+            "A residual connection belongs to the block around attention, not here.",
+            mix="added",
+        ),
+        wrong(
+            "the values are projected twice",
+            "projection",
+            "W_v is applied once, to x before mixing or to what was mixed.",
+            mix="projected twice",
+            project="all",
+        ),
+        wrong(
+            "weights and outputs are exchanged in the result",
+            "role of q, k, v",
+            "The outputs come first, then the weights.",
+            give="weights first",
+        ),
+        wrong(
+            "queries and keys are swapped",
+            "role of q, k, v",
+            "Row i belongs to query i: scores are queries times keys transposed.",
+            roles="q and k swapped",
+        ),
+        wrong(
+            "keys and values are swapped",
+            "role of q, k, v",
+            "Keys are compared with the query, values are mixed.",
+            roles="k and v swapped",
+        ),
+        wrong(
+            "queries and values are swapped",
+            "role of q, k, v",
+            "W_q makes what asks, W_v what is mixed.",
+            roles="q and v swapped",
+        ),
+        wrong(
+            "queries, keys and values share one matrix",
+            "sharing",
+            "Each role has a matrix of its own; with one for all the scores are symmetric.",
+            shared="all",
+        ),
+        wrong(
+            "queries and keys share one matrix",
+            "sharing",
+            "Keys go through W_k; with one matrix for both the scores are symmetric.",
+            shared="q and k",
+        ),
+        wrong(
+            "the values are not projected",
+            "projection",
+            "What is mixed is x @ W_v, not x itself.",
+            project="not v",
+        ),
+        wrong(
+            "the keys are not projected",
+            "projection",
+            "What is compared with the queries is x @ W_k, not x itself.",
+            project="not k",
+        ),
+        wrong(
+            "the queries are not projected",
+            "projection",
+            "What asks is x @ W_q, not x itself.",
+            project="not q",
+        ),
+        wrong(
+            "the matrices are transposed",
+            "projection",
+            "Here they are applied as x @ W; nn.Linear stores the transpose of that.",
+            order="xWT",
+        ),
+    ],
+    hints=[
+        "First make three tensors of the shape of x: queries, keys, values.",
+        "Then it is the bare form, with each of the three x replaced by the one for its role.",
+        "Which of the three meet in the dot products, and which one is mixed by the weights?",
+    ],
+    right_variants=[
+        _roles_token_by_token,
+        _roles_in_one_product,
+        lambda x, A, B, C: (lambda w: (w @ x @ C, w))(
+            torch.einsum("bik,kl,ml,bjm->bij", x, A, B, x).div(len(A) ** 0.5).softmax(-1)
+        ),
+    ],
+    facts=[rows_sum_to_one],
+    map_of=lambda outcome: outcome[1][0],
+)
+def attend_with_roles(x, W_q, W_k, W_v):
+    """Self-attention with a learned matrix for each role.
+
+    x: (B, T, k), W_q, W_k, W_v: (k, k). Returns outputs (B, T, k) and weights (B, T, T).
+    """
+    queries, keys, values = x @ W_q, x @ W_k, x @ W_v
+    scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])  # (B, T, T)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ values, weights
+
+
+def attention_layer(x):
+    """(T, k) -> (T, k): bare self-attention, which does not know places."""
+    return torch.softmax(x @ x.T, dim=-1) @ x
+
+
+def running_sum_layer(x):
+    """(T, k) -> (T, k): each output is the sum up to its own place."""
+    return x.cumsum(0)
+
+
+def place_layer(x):
+    """(T, k) -> (T, k): row i is multiplied by i + 1."""
+    return x * torch.arange(1, len(x) + 1)[:, None]
+
+
+def _gap(layer, x, order, *, inside="order", outside="order", axis=0, distance="max"):
+    def permuted(y, how):
+        rows = {"order": order, "inverse": order.argsort(), "none": torch.arange(len(order))}[how]
+        return y[rows] if axis == 0 else y[:, rows]
+
+    difference = layer(permuted(x, inside)) - permuted(layer(x), outside)
+    return {
+        "max": difference.abs().max,
+        "signed": difference.max,
+        "mean": difference.abs().mean,
+        "sum": difference.abs().sum,
+        "norm": difference.norm,
+        "squared": difference.square().max,
+        "mean square": difference.square().mean,
+        "relative": lambda: difference.abs().max() / layer(x).abs().max(),
+        "entry by entry": lambda: (difference / permuted(layer(x), outside)).abs().max(),
+        "yes or no": lambda: difference.abs().max() < 1e-5,
+        "per token": difference.abs().amax(1).mean,
+    }[distance]().item()
+
+
+def _gap_by_rows(layer, x, order):
+    first, second = layer(torch.stack([x[i] for i in order])), layer(x)
+    return max((first[place] - second[i]).abs().max() for place, i in enumerate(order.tolist()))
+
+
+def _gap_by_a_matrix(layer, x, order):
+    P = F.one_hot(order, len(order)).to(x.dtype)  # P @ x puts row order[i] at place i
+    return torch.linalg.vector_norm(layer(P @ x) - P @ layer(x), ord=math.inf)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="testing for permutation equivariance",
+    text="""
+    Is a layer permutation equivariant? Measure how far it is from it: the largest absolute
+    difference between "permute, then layer" and "layer, then permute". The check tries layers that
+    are equivariant and layers that are not.
+    """,
+    reference=_gap,
+    probes=[
+        (running_sum_layer, torch.tensor([[1.0, 2.0], [3.0, 5.0], [8.0, 4.5]]),
+         torch.tensor([1, 2, 0])),
+        (attention_layer, *draw(618, (3, 5)), torch.tensor([2, 0, 1])),
+        (place_layer, *draw(507, (4, 6)), torch.tensor([1, 3, 0, 2])),
+        (running_sum_layer, *draw(518, (4, 5)), torch.tensor([3, 0, 1, 2])),
+    ],
+    mistakes=[
+        wrong(
+            "the outputs are not permuted",
+            "position",
+            "That tests whether nothing changes at all (invariance); here outputs move along.",
+            outside="none",
+        ),
+        wrong(
+            "the inputs are not permuted",
+            "position",
+            "One of the two runs must get the permuted tokens, x[order].",
+            inside="none",
+        ),
+        wrong(
+            "one of the two outputs is permuted the wrong way",
+            "position",
+            "layer(x[order]) has at place i what belongs to token order[i]: compare it with "
+            "layer(x)[order]. Only order.argsort() would put it back.",
+            outside="inverse",
+        ),
+        wrong(
+            "the inputs are permuted by the inverse",
+            "position",
+            "Inputs and outputs are permuted by the same order.",
+            inside="inverse",
+        ),
+        wrong(
+            "features are permuted, not tokens",
+            "position",
+            "Tokens are the rows, axis 0 of (T, k).",
+            axis=1,
+        ),
+        wrong(
+            "the sign is kept",
+            "averaging",
+            "A large negative difference is a difference too: take the absolute value first.",
+            distance="signed",
+        ),
+        wrong(
+            "the differences are averaged",
+            "averaging",
+            "Asked for is the largest difference, not the mean.",
+            distance="mean",
+        ),
+        wrong(
+            "the differences are added",
+            "averaging",
+            "Asked for is the largest difference, not the sum.",
+            distance="sum",
+        ),
+        wrong(
+            "the length of the difference is measured",
+            "averaging",
+            "Asked for is the largest difference of one entry, not the root of the sum of squares.",
+            distance="norm",
+        ),
+        wrong(
+            "the difference is squared",
+            "averaging",
+            "Asked for is the largest absolute difference, not its square.",
+            {"distance": "mean square"},
+            distance="squared",
+            axis=0,
+        ),
+        wrong(
+            "the difference is divided by the size of the output",
+            "averaging",
+            "Asked for is the absolute difference, not the relative one.",
+            {"distance": "entry by entry"},
+            distance="relative",
+            axis=0,
+        ),
+        wrong(
+            "yes or no is given back",
+            "averaging",
+            "Asked for is how far, one number; 0 (up to rounding) is a yes.",
+            distance="yes or no",
+            inside="order",
+            outside="order",
+        ),
+        wrong(
+            "the largest differences of the tokens are averaged",
+            "averaging",
+            "Asked for is the largest of all, over tokens and features.",
+            distance="per token",
+        ),
+    ],
+    hints=[
+        "Run the layer twice: once on x[order], once on x.",
+        "In which order do the rows of layer(x) have to stand to be compared with the first run?",
+        "Then subtract, take absolute values, and keep the largest.",
+    ],
+    right_variants=[
+        _gap_by_rows,
+        _gap_by_a_matrix,
+        lambda layer, x, order: torch.dist(
+            layer(x.index_select(0, order)), layer(x).index_select(0, order), p=math.inf
+        ),
+    ],
+)  # fmt: skip
+def equivariance_gap(layer, x, order):
+    """How far a layer is from being permutation equivariant.
+
+    layer: a function (T, k) -> (T, k), x: (T, k), order: (T,) a permutation of 0 to T - 1.
+    Returns one number, 0 (up to rounding) for an equivariant layer.
+    """
+    return (layer(x[order]) - layer(x)[order]).abs().max()
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=1,
+    trains="counting the multiplications of attention",
+    text="""
+    A sentence of `n = 10` tokens of size `d = 64` goes through self-attention without parameters.
+    How many multiplications is that? Leave the softmax out.
+    """,
+    mistakes=[
+        wrong(
+            "only one of the two products is counted",
+            "counting",
+            "Scores take n · n · d multiplications, and the weighted sums as many again.",
+            answer=10 * 10 * 64,
+        ),
+        wrong(
+            "length and size are exchanged",
+            "counting",
+            "Every token meets every token: the length is squared, not the size.",
+            {"answer": 10 * 64 * 64},
+            answer=2 * 10 * 64 * 64,
+        ),
+        wrong(
+            "a dot product is counted as one multiplication",
+            "counting",
+            "A dot product of two vectors of size d takes d multiplications.",
+            {"answer": 10 * 10},
+            answer=2 * 10 * 10,
+        ),
+        wrong(
+            "projections are counted",
+            "counting",
+            "Without parameters there is no W_q, W_k, W_v or W_o.",
+            {"answer": 2 * 10 * 10 * 64 + 4 * 10 * 64 * 64},
+            answer=2 * 10 * 10 * 64 + 3 * 10 * 64 * 64,
+        ),
+    ],
+    hints=[
+        "How many scores are there, and what does one of them cost?",
+        "The outputs: 10 sums of 10 vectors of size 64, each vector times its weight.",
+        "Both products have the same three sizes in another order.",
+    ],
+)
+def attention_multiplications():
+    """Multiplications of self-attention without parameters, n = 10, d = 64:"""
+    return 2 * 10 * 10 * 64
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="counting the multiplications of a GRU",
+    text="""
+    The same sentence (`n = 10`, `d = 64`) goes through one layer of a GRU whose inputs and hidden
+    state both have size 64. Count the multiplications of its matrix products.
+    """,
+    mistakes=[
+        wrong(
+            "the gates are forgotten",
+            "counting",
+            "A GRU has a reset gate, an update gate and a candidate: three pairs of matrices.",
+            answer=2 * 10 * 64 * 64,
+        ),
+        wrong(
+            "only the input or only the state is multiplied",
+            "counting",
+            "Each of the three parts has one matrix for the input and one for the last state.",
+            answer=3 * 10 * 64 * 64,
+        ),
+        wrong(
+            "one matrix is counted",
+            "counting",
+            "A GRU has six matrices of d x d.",
+            answer=10 * 64 * 64,
+        ),
+        wrong(
+            "one step is counted",
+            "counting",
+            "The six products are made for every token, one after the other.",
+            answer=6 * 64 * 64,
+        ),
+        wrong(
+            "the gates of an LSTM are counted",
+            "counting",
+            "An LSTM has four pairs of matrices, a GRU three.",
+            answer=8 * 10 * 64 * 64,
+        ),
+        wrong(
+            "length and size are exchanged",
+            "counting",
+            "A token meets only the last state, not all others: n stands alone, d is squared.",
+            answer=6 * 10 * 10 * 64,
+        ),
+    ],
+    hints=[
+        "What does one d x d matrix times one vector cost?",
+        "How many such matrices has a GRU? Look at nn.GRU(64, 64).weight_ih_l0.shape.",
+        "And how often are they used for 10 tokens?",
+    ],
+)
+def gru_multiplications():
+    """Multiplications in the matrix products of a GRU layer, n = 10, d = 64:"""
+    return 6 * 10 * 64 * 64
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=1,
+    trains="counting the multiplications of a convolution",
+    text="""
+    And through a convolution of width `k = 3`, from 64 to 64 features, padded so that 10 tokens
+    come out. Count its multiplications, those with padding included.
+    """,
+    mistakes=[
+        wrong(
+            "the width is forgotten",
+            "counting",
+            "Each output reads k = 3 tokens, each through a d x d matrix of its own.",
+            answer=10 * 64 * 64,
+        ),
+        wrong(
+            "each feature is taken by itself",
+            "counting",
+            "Every output feature reads all 64 input features, so d is squared.",
+            answer=3 * 10 * 64,
+        ),
+        wrong(
+            "one position is counted",
+            "counting",
+            "The same weights are used at every one of the 10 positions.",
+            answer=3 * 64 * 64,
+        ),
+        wrong(
+            "the width is squared",
+            "counting",
+            "A sequence has one direction: the kernel covers k tokens, not k x k.",
+            answer=9 * 10 * 64 * 64,
+        ),
+        wrong(
+            "the ends are left out",
+            "counting",
+            "With padding there are 10 outputs, not 10 - 3 + 1.",
+            answer=3 * 8 * 64 * 64,
+        ),
+    ],
+    hints=[
+        "What does one output vector of 64 features read?",
+        "It reads 3 tokens of 64 features, and makes 64 numbers of them.",
+        "How many output vectors are there?",
+    ],
+)
+def conv_multiplications():
+    """Multiplications of a convolution, k = 3, n = 10, d = 64:"""
+    return 3 * 10 * 64 * 64
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="where the quadratic part takes over",
+    text="""
+    An attention layer with `d = 64` has four projections of d x d (queries, keys, values, output)
+    and the two products that grow with n². At which length n do both parts cost the same?
+    """,
+    mistakes=[
+        wrong(
+            "only one of the two products is counted",
+            "counting",
+            "Scores and weighted sums cost n²d each, 2n²d in all.",
+            answer=4 * 64,
+        ),
+        wrong(
+            "the output projection is forgotten",
+            "counting",
+            "Besides W_q, W_k and W_v there is W_o.",
+            answer=96,
+        ),
+        wrong(
+            "one projection for each product is counted",
+            "counting",
+            "There are four projections and two products.",
+            answer=64,
+        ),
+        wrong(
+            "a dot product is counted as one multiplication",
+            "counting",
+            "Scores of size d cost d multiplications each: 2n²d, not 2n².",
+            answer=2 * 64 * 64,
+        ),
+    ],
+    hints=[
+        "One projection of n tokens costs n · d · d.",
+        "Write both parts with n and d, and set them equal.",
+        "Divide by everything that stands on both sides.",
+    ],
+)
+def crossover_length():
+    """Length at which projections and attention products cost the same, d = 64:"""
+    return 2 * 64
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="how far a convolution sees",
+    text="""
+    Convolutions of width 5 are stacked on a sentence of 21 tokens. How many layers does it take
+    until the last output can depend on the first token?
+    """,
+    mistakes=[
+        wrong(
+            "a layer is taken to reach as far as it is wide",
+            "off by one",
+            "Width 5 reaches 2 tokens to the left and 2 to the right, not 5.",
+            {"answer": 4},
+            answer=5,
+        ),
+        wrong(
+            "every layer goes one token further",
+            "position",
+            "That is width 3, or a recurrence; width 5 reaches 2 tokens to each side.",
+            {"answer": 21},
+            answer=20,
+        ),
+        wrong(
+            "tokens are counted, not the gaps between them",
+            "off by one",
+            "From token 1 to token 21 there are 20 places to go.",
+            answer=11,
+        ),
+        wrong(
+            "the reach is taken to multiply from layer to layer",
+            "position",
+            "That needs dilated kernels; plain ones add the same reach in each layer.",
+            {"answer": 3},
+            answer=2,
+        ),
+        wrong(
+            "the answer for self-attention is given",
+            "position",
+            "Only attention connects all tokens in one layer.",
+            answer=1,
+        ),
+    ],
+    hints=[
+        "From the middle of the kernel, how many tokens does it reach to the left?",
+        "How far is token 1 from token 21?",
+        "Every layer adds the same reach.",
+    ],
+)
+def layers_to_connect():
+    """Layers of width 5 until the last of 21 outputs depends on the first token:"""
+    return 10

@@ -1,0 +1,1379 @@
+"""Exercises of notebook 08: layer normalisation, feed-forward network, residuals, whole blocks."""
+
+import functools
+import math
+from types import SimpleNamespace
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_utils.checker.model import exercise, wrong
+from course_utils.checker.probes import draw
+from course_utils.models.attention import MultiHeadAttention
+from course_utils.models.masks import causal_mask, mask_from_valid_lens
+from course_utils.models.transformer import PositionWiseFFN
+
+NOTEBOOK = "08_transformer_blocks"
+
+
+def _normalise(
+    x, gamma, beta, eps, *, over=(-1,), var="biased", eps_at="inside", root="yes", affine="both",
+    centre="yes",
+):  # fmt: skip
+    if affine == "before":
+        x = gamma * x + beta
+    mean = x.mean(over, keepdim=True)
+    squares = (x if var == "of x" else x - mean).square()
+    count = squares.numel() // squares.mean(over).numel()
+    count = {"unbiased": count - 1, "sum": 1}.get(var, count)
+    variance = squares.sum(over, keepdim=True) / count
+    inside = variance + {"inside": eps, "squared": eps**2}.get(eps_at, 0.0)
+    spread = inside if root == "no" else inside.sqrt()
+    if eps_at in ("outside", "least"):
+        spread = spread + eps if eps_at == "outside" else spread.clamp(min=eps)
+    normed = (x - mean if centre == "yes" else x) / spread
+    return {
+        "both": lambda: gamma * normed + beta,
+        "swapped": lambda: beta * normed + gamma,
+        "no gamma": lambda: normed + beta,
+        "no beta": lambda: gamma * normed,
+        "none": lambda: normed,
+        "before": lambda: normed,
+        "one plus gamma": lambda: (1 + gamma) * normed + beta,
+        "beta first": lambda: gamma * (normed + beta),
+    }[affine]()
+
+
+def _by_moments(x, gamma, beta, eps):
+    mean, of_squares = x.double().mean(-1, True), x.double().pow(2).mean(-1, True)
+    return (x - mean) * torch.rsqrt(of_squares - mean**2 + eps) * gamma + beta
+
+
+def _token_by_token(x, gamma, beta, eps):
+    y = torch.empty_like(x)
+    for b in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            token = x[b, t]
+            spread = math.sqrt(token.var(unbiased=False).item() + eps)
+            y[b, t] = gamma * (token - token.mean()) / spread + beta
+    return y
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="layer normalisation, to the last term",
+    text="""
+    Layer normalisation without `nn.LayerNorm` and `F.layer_norm`: every token vector gets mean 0
+    and variance 1 (nearly, because of ε), then each feature its own scale γ and shift β. The check
+    uses a large ε, so that its place shows.
+    """,
+    reference=_normalise,
+    probes=[
+        (*draw(81, (2, 2, 3), (3,), (3,)), 0.5),
+        (*draw(82, (2, 3, 4), (4,), (4,)), 0.3),
+        (*draw(83, (3, 4, 6), (6,), (6,), scale=0.6), 0.2),
+        (draw(80, (2, 3, 4), scale=0.3)[0], *draw(79, (4,), (4,)), 0.7),
+        (torch.ones(1, 3, 4), *draw(78, (4,), (4,)), 0.1),
+    ],
+    mistakes=[
+        wrong(
+            "the variance is unbiased",
+            "norm statistics",
+            "x.var() divides by d - 1 unless told otherwise; LayerNorm divides by d.",
+            var="unbiased",
+        ),
+        wrong(
+            "the variance is the mean of x²",
+            "norm statistics",
+            "It is the mean of the squared distances from the mean: subtract the mean first.",
+            var="of x",
+        ),
+        wrong(
+            "eps is missing",
+            "norm statistics",
+            "It stands below the root with the variance, and keeps a constant token from 0 / 0.",
+            eps_at="none",
+        ),
+        wrong(
+            "eps stands outside the root",
+            "norm statistics",
+            "It is added to the variance, before the root is taken.",
+            eps_at="outside",
+        ),
+        wrong(
+            "eps is squared",
+            "norm statistics",
+            "eps itself is added to the variance.",
+            eps_at="squared",
+        ),
+        wrong(
+            "eps is a lower bound, not a term",
+            "norm statistics",
+            "max(deviation, eps) is how F.normalize does it; here eps is added to the variance.",
+            eps_at="least",
+        ),
+        wrong(
+            "the squares are added, not averaged",
+            "norm statistics",
+            "That makes tokens of length 1; for variance 1 the squares are divided by d.",
+            var="sum",
+        ),
+        wrong(
+            "this is RMSNorm",
+            "norm statistics",
+            "It divides by the root of the mean of x² and subtracts no mean; LayerNorm does.",
+            centre="no",
+            var="of x",
+        ),
+        wrong(
+            "there is one mean for the whole batch",
+            "norm statistics",
+            "Without an axis the statistics run over everything; each token needs its own.",
+            over=(0, 1, 2),
+        ),
+        wrong(
+            "the root of the variance is not taken",
+            "norm statistics",
+            "Divide by the standard deviation, which has the unit of x.",
+            root="no",
+        ),
+        wrong(
+            "the mean is not subtracted",
+            "norm statistics",
+            "Each token is centred first.",
+            centre="no",
+        ),
+        wrong(
+            "the statistics run over the batch",
+            "norm statistics",
+            "Then a sentence depends on its neighbours; take each token by itself, axis -1.",
+            over=(0,),
+        ),
+        wrong(
+            "the statistics run over the positions",
+            "norm statistics",
+            "Then a token depends on the others, also on later ones; the axis is -1.",
+            over=(1,),
+        ),
+        wrong(
+            "the statistics run over positions and features",
+            "norm statistics",
+            "That is normalized_shape = [T, d]: one mean for a sentence; each token needs its own.",
+            over=(1, 2),
+        ),
+        wrong(
+            "the statistics are those of BatchNorm",
+            "norm statistics",
+            "One mean per feature, over batch and positions, is BatchNorm.",
+            over=(0, 1),
+        ),
+        wrong(
+            "gamma and beta are swapped",
+            "scale and shift",
+            "gamma multiplies and beta is added.",
+            affine="swapped",
+        ),
+        wrong(
+            "gamma and beta are not used",
+            "scale and shift",
+            "After the normalisation comes gamma * ... + beta.",
+            affine="none",
+        ),
+        wrong("gamma is missing", "scale and shift", "gamma multiplies.", affine="no gamma"),
+        wrong("beta is missing", "scale and shift", "beta is added.", affine="no beta"),
+        wrong(
+            "beta is scaled by gamma",
+            "scale and shift",
+            "Multiply by gamma first, then add beta.",
+            affine="beta first",
+        ),
+        wrong(
+            "gamma and beta come before the normalisation",
+            "scale and shift",
+            "Then the statistics are those of the scaled token; normalise first, then scale.",
+            affine="before",
+        ),
+        wrong(
+            "1 is added to gamma",
+            "scale and shift",
+            "Some models keep gamma around 0; here gamma itself multiplies.",
+            affine="one plus gamma",
+        ),
+    ],
+    hints=[
+        "Over which axis do mean and variance run, and how do you keep it for the division?",
+        "The variance is the mean of the squared distances from the mean.",
+        "Three lines: mean, variance, and the formula of the chapter. What stands below its root?",
+    ],
+    right_variants=[
+        lambda x, gamma, beta, eps: F.layer_norm(x, gamma.shape, gamma, beta, eps),
+        _by_moments,
+        _token_by_token,
+    ],
+)
+def normalise_tokens(x, gamma, beta, eps):
+    """Layer normalisation of every token.
+
+    x: (B, T, d), gamma and beta: (d,), eps: a number. Returns (B, T, d).
+    """
+    mean = x.mean(dim=-1, keepdim=True)  # (B, T, 1)
+    variance = (x - mean).square().mean(dim=-1, keepdim=True)  # (B, T, 1)
+    return gamma * (x - mean) / torch.sqrt(variance + eps) + beta
+
+
+_ACTIVATIONS = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+    "leaky": F.leaky_relu,
+    "softmax": lambda x: x.softmax(-1),
+    "minimum": lambda x: x.clamp(max=0),
+    "absolute": torch.abs,
+}
+
+
+def _feed(
+    x, W_1, b_1, W_2, b_2, *, activation="relu", at="between", biases="both", weights="as given",
+    residual="no",
+):  # fmt: skip
+    act = _ACTIVATIONS[activation]
+    if weights == "transposed":
+        W_1, W_2 = W_1.T, W_2.T
+    elif weights == "swapped":
+        W_1, W_2 = W_2, W_1
+    first, second = b_1, b_2
+    if biases in ("first", "second", "none"):
+        first = b_1 if biases == "first" else torch.zeros_like(b_1)
+        second = b_2 if biases == "second" else torch.zeros_like(b_2)
+    if biases == "exchanged":
+        first, second = b_2, b_1
+    read = act(x) if at == "before" else x
+    if biases == "before the matrix":
+        hidden = (read + b_1) @ W_1
+    else:
+        hidden = read @ W_1 + (0 if biases == "after relu" else first)
+    hidden = act(hidden) if at in ("between", "twice") else hidden
+    y = (hidden + first if biases == "after relu" else hidden) @ W_2 + second
+    y = act(y) if at in ("twice", "end") else y
+    return x + y if residual == "yes" else y
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=5,
+    difficulty=1,
+    trains="the position-wise feed-forward network",
+    text="""
+    Two linear layers with a ReLU in between, for every token alike. The matrices are applied from
+    the right: `x @ W_1`.
+    """,
+    reference=_feed,
+    probes=[
+        draw(84, (1, 2, 3), (3, 3), (3,), (3, 3), (3,)),
+        draw(85, (2, 3, 4), (4, 6), (6,), (6, 4), (4,)),
+        draw(86, (2, 5, 3), (3, 3), (3,), (3, 3), (3,)),
+    ],
+    mistakes=[
+        wrong(
+            "the activation is missing",
+            "activation",
+            "Two linear layers without a bend between them are one linear layer.",
+            at="none",
+        ),
+        wrong(
+            "the activation comes after the second layer",
+            "activation",
+            "It stands between the two; the result must be able to be negative.",
+            at="end",
+        ),
+        wrong(
+            "the activation comes twice",
+            "activation",
+            "Once, between the layers; the result must be able to be negative.",
+            at="twice",
+        ),
+        wrong(
+            "the activation comes before the first layer",
+            "activation",
+            "It bends what the first layer made, not the input.",
+            at="before",
+        ),
+        wrong(
+            "another activation is used",
+            "activation",
+            "The paper has ReLU, max(0, x); note 002 and many later models have GELU.",
+            {"activation": "tanh"},
+            {"activation": "sigmoid"},
+            {"activation": "silu"},
+            {"activation": "leaky"},
+            {"activation": "softmax"},
+            activation="gelu",
+        ),
+        wrong(
+            "the negative numbers are kept, not the positive ones",
+            "activation",
+            "ReLU is max(0, x), so clamp(min=0): negative numbers become 0.",
+            {"activation": "absolute"},
+            activation="minimum",
+        ),
+        wrong("both biases are missing", "counting", "Add b_1 and b_2.", biases="none"),
+        wrong("the first bias is missing", "counting", "Add b_1 before the ReLU.", biases="second"),
+        wrong("the second bias is missing", "counting", "Add b_2 at the end.", biases="first"),
+        wrong(
+            "the first bias is added after the ReLU",
+            "activation",
+            "The first layer is x @ W_1 + b_1, bias and all; the ReLU bends its result.",
+            biases="after relu",
+            at="between",
+        ),
+        wrong(
+            "the first bias is added before the matrix",
+            "projection",
+            "A linear layer is x @ W + b: b_1 has d_ff entries, those of the result.",
+            biases="before the matrix",
+        ),
+        wrong(
+            "the two biases are exchanged",
+            "projection",
+            "b_1 has d_ff entries and belongs to W_1, b_2 has d and belongs to W_2.",
+            biases="exchanged",
+        ),
+        wrong(
+            "the matrices are transposed",
+            "projection",
+            "Here they are applied as x @ W; nn.Linear and F.linear keep the transpose of that.",
+            weights="transposed",
+        ),
+        wrong(
+            "the two layers are exchanged",
+            "projection",
+            "W_1 leads from d_model to d_ff and W_2 back.",
+            weights="swapped",
+        ),
+        wrong(
+            "the input is added",
+            "residual",
+            "The residual connection is the block's business, not that of its sub-layer.",
+            residual="yes",
+        ),
+    ],
+    hints=[
+        "No loop over the tokens: @ works on the last axis and leaves the others alone.",
+        "Shapes on the way: (B, T, d), (B, T, d_ff), (B, T, d).",
+        "ReLU is x.clamp(min=0), F.relu(x) or torch.relu(x). Between which two steps?",
+    ],
+    right_variants=[
+        lambda x, W_1, b_1, W_2, b_2: F.linear(F.relu(F.linear(x, W_1.T, b_1)), W_2.T, b_2),
+        lambda x, W_1, b_1, W_2, b_2: (
+            torch.einsum("btf,fd->btd", (torch.einsum("btd,df->btf", x, W_1) + b_1).clamp(0), W_2)
+            + b_2
+        ),
+        lambda x, W_1, b_1, W_2, b_2: torch.stack(
+            [torch.addmm(b_2, torch.addmm(b_1, s, W_1).relu(), W_2) for s in x]
+        ),
+    ],
+)
+def feed_forward(x, W_1, b_1, W_2, b_2):
+    """The feed-forward network of a block.
+
+    x: (B, T, d), W_1: (d, d_ff), b_1: (d_ff,), W_2: (d_ff, d), b_2: (d,). Returns (B, T, d).
+    """
+    hidden = torch.relu(x @ W_1 + b_1)  # (B, T, d_ff)
+    return hidden @ W_2 + b_2
+
+
+def _seeded(module, seed):
+    """The module with weights that repeat, in evaluation mode."""
+    parameters = list(module.parameters())
+    values = draw(seed, *(tuple(p.shape) for p in parameters), scale=0.6)
+    with torch.no_grad():
+        for p, value in zip(parameters, values, strict=True):
+            p.copy_(value)
+    return module.eval()
+
+
+@functools.cache
+def _sublayer(seed, d):
+    return _seeded(PositionWiseFFN(d, d + 1), seed)
+
+
+@functools.cache
+def _norm(seed, d):
+    norm = _seeded(nn.LayerNorm(d), seed)
+    with torch.no_grad():
+        norm.weight += 1.0
+    return norm
+
+
+@functools.cache
+def _attend(seed, d):
+    return _seeded(MultiHeadAttention(d, 2), seed)
+
+
+def _add_norm(
+    x, sublayer, norm, norm_first, *, order="right", residual="yes", inner="no", at_end="no",
+    normed="yes",
+):  # fmt: skip
+    place = "pre" if norm_first else "post"
+    norm = norm if normed not in ("no", place) else lambda tokens: tokens
+    residual = "no" if residual == place else residual
+    first = {"right": norm_first, "exchanged": not norm_first, "pre": True, "post": False}[order]
+    if first:
+        read = norm(x)
+        y = norm(sublayer(x)) if at_end == "instead" else sublayer(read)
+        y = {"no": y, "normed": read + y}.get(residual, x + y)
+        return norm(y) if at_end == "yes" else y
+    if inner == "yes":
+        return (0 if residual == "no" else x) + norm(sublayer(x))
+    y = sublayer(norm(x) if inner == "sandwich" else x)
+    return norm(y if residual == "no" else x + y)
+
+
+def _add_norm_in_place(x, sublayer, norm, norm_first):
+    y = x.clone()
+    y += sublayer(norm(x) if norm_first else x)
+    return y if norm_first else norm(y)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="residual connection and the two places of the norm",
+    text="""
+    Put a residual connection and a normalisation around one sub-layer, in both orders: post-norm
+    (the paper's) and, with `norm_first`, pre-norm. No dropout.
+    """,
+    reference=_add_norm,
+    probes=[
+        (*draw(87, (1, 2, 3)), _sublayer(88, 3), _norm(89, 3), False),
+        (*draw(87, (1, 2, 3)), _sublayer(88, 3), _norm(89, 3), True),
+        (*draw(90, (2, 3, 4)), _sublayer(91, 4), _norm(92, 4), False),
+        (*draw(90, (2, 3, 4)), _sublayer(91, 4), _norm(92, 4), True),
+    ],
+    mistakes=[
+        wrong(
+            "pre-norm and post-norm are exchanged",
+            "norm place",
+            "With norm_first the sub-layer reads norm(x), and the sum is left as it is.",
+            order="exchanged",
+        ),
+        wrong(
+            "norm_first is not used",
+            "norm place",
+            "The two orders give different results; which one is wanted stands in norm_first.",
+            {"order": "pre"},
+            order="post",
+        ),
+        wrong(
+            "the residual connection is missing",
+            "residual",
+            "What the sub-layer gives is added to x.",
+            {"residual": "pre"},
+            {"residual": "post"},
+            residual="no",
+        ),
+        wrong(
+            "the residual connection carries the normalised stream",
+            "residual",
+            "In pre-norm only the sub-layer reads norm(x); what is added to is x itself.",
+            residual="normed",
+        ),
+        wrong(
+            "post-norm normalises before it adds",
+            "norm place",
+            "Post-norm normalises the sum: x + ... stands inside the norm.",
+            inner="yes",
+        ),
+        wrong(
+            "pre-norm normalises the sum as well",
+            "norm place",
+            "In pre-norm the sum leaves the block as it is; one norm follows after the last block.",
+            at_end="yes",
+        ),
+        wrong(
+            "pre-norm normalises what the sub-layer gives, not what it reads",
+            "norm place",
+            "Pre-norm is x + sublayer(norm(x)): the norm stands inside the call.",
+            at_end="instead",
+        ),
+        wrong(
+            "post-norm normalises what the sub-layer reads as well",
+            "norm place",
+            "In post-norm the sub-layer reads x as it is; only the sum goes through the norm.",
+            inner="sandwich",
+        ),
+        wrong(
+            "nothing is normalised in one of the two orders, or in both",
+            "norm place",
+            "Both orders use norm once.",
+            {"normed": "pre"},
+            {"normed": "post"},
+            normed="no",
+        ),
+    ],
+    hints=[
+        "Two formulas, one for each value of norm_first. Write them on paper first.",
+        "Post-norm: what is the last thing that happens? Pre-norm: what is the first?",
+        "In pre-norm x appears twice: as itself in the sum, and normalised for the sub-layer.",
+    ],
+    right_variants=[
+        _add_norm_in_place,
+        lambda x, f, n, first: x + f(n(x)) if first else n(x + f(x)),
+        lambda x, f, n, first: (lambda before, after: after(torch.add(f(before(x)), x)))(
+            *((n, nn.Identity()) if first else (nn.Identity(), n))
+        ),
+    ],
+)
+def add_and_norm(x, sublayer, norm, norm_first):
+    """One sub-layer with its residual connection and normalisation.
+
+    x: (B, T, d); sublayer and norm: functions from (B, T, d) to (B, T, d); norm_first: True for
+    pre-norm, False for post-norm. Returns (B, T, d).
+    """
+    if norm_first:
+        return x + sublayer(norm(x))
+    return norm(x + sublayer(x))
+
+
+def _encoder(
+    x, attention, ffn, norm_1, norm_2, mask, *, first="right", second="right", reads="y",
+    masked="yes", order="attention", norms="own", style="post", network="yes",
+):  # fmt: skip
+    mask = {"yes": mask, "inverted": ~mask}.get(masked)
+    n_1, n_2 = {
+        "own": (norm_1, norm_2), "first twice": (norm_1, norm_1), "exchanged": (norm_2, norm_1)
+    }[norms]  # fmt: skip
+    layers = [lambda z: attention(z, z, z, mask), ffn]
+    if order == "ffn":
+        layers.reverse()
+    if style == "pre":
+        y = x + layers[0](n_1(x))
+        return y + layers[1](n_2(y))
+    made = layers[0](x)
+    y = _joined(x, made, n_1, first)
+    if network == "no":
+        return y
+    stream = {"from x": x, "from the sum": x + made, "from attention": made, "and x": x + y}
+    read = {"x": x, "sum": x + made, "attention": made}.get(reads, y)
+    return _joined(stream.get(second, y), layers[1](read), n_2, second)
+
+
+def _joined(x, y, norm, how):
+    if how == "no residual":
+        return norm(y)
+    if how == "norm before":
+        return x + norm(y)
+    return x + y if how == "no norm" else norm(x + y)
+
+
+def _encoder_by_loop(x, attention, ffn, norm_1, norm_2, mask):
+    for sublayer, norm in ((lambda z: attention(z, z, z, mask=mask), norm_1), (ffn, norm_2)):
+        x = norm(sublayer(x) + x)
+    return x
+
+
+class _Assembled(nn.Module):
+    """A right variant: a module that holds the pieces."""
+
+    def __init__(self, attention, ffn, norms):
+        super().__init__()
+        self.attention, self.ffn, self.norms = attention, ffn, nn.ModuleList(norms)
+
+    def forward(self, x, mask):
+        x = self.norms[0](x + self.attention(x, x, x, mask))
+        return self.norms[1](x + self.ffn(x))
+
+
+def _pieces(seed, d):
+    return _attend(seed, d), _sublayer(seed + 1, d), _norm(seed + 2, d), _norm(seed + 3, d)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="an encoder block, from its pieces",
+    text="""
+    The whole encoder block of the paper (post-norm), made of pieces that are given: attention → add
+    and norm → feed-forward → add and norm.
+    """,
+    reference=_encoder,
+    probes=[
+        (*draw(93, (1, 3, 4)), *_pieces(94, 4), mask_from_valid_lens(torch.tensor([2]), 3)),
+        (*draw(97, (2, 3, 6)), *_pieces(98, 6), mask_from_valid_lens(torch.tensor([3, 1]), 3)),
+        (*draw(101, (2, 4, 4)), *_pieces(102, 4), causal_mask(4)),
+    ],
+    mistakes=[
+        wrong(
+            "the first residual connection is missing",
+            "residual",
+            "norm_1 gets x plus what attention gives.",
+            first="no residual",
+        ),
+        wrong(
+            "the second residual connection is missing",
+            "residual",
+            "norm_2 gets the stream plus what the feed-forward network gives.",
+            second="no residual",
+        ),
+        wrong(
+            "the second residual connection starts from x",
+            "residual",
+            "It carries what the first half of the block made, not the block's input.",
+            second="from x",
+        ),
+        wrong(
+            "the second residual connection starts before the first norm",
+            "residual",
+            "It carries norm_1(x + ...), which the network also reads, not the bare sum.",
+            {"second": "from attention"},
+            second="from the sum",
+        ),
+        wrong(
+            "the block's input is added a second time",
+            "residual",
+            "x is in the stream already; the second sum is y + ffn(y).",
+            second="and x",
+        ),
+        wrong(
+            "the first norm comes before the sum",
+            "norm place",
+            "Post-norm: add first, then normalise.",
+            first="norm before",
+        ),
+        wrong(
+            "the second norm comes before the sum",
+            "norm place",
+            "Post-norm: add first, then normalise.",
+            second="norm before",
+        ),
+        wrong(
+            "the first norm is missing",
+            "norm place",
+            "Each of the two sums goes through a norm.",
+            first="no norm",
+        ),
+        wrong(
+            "the second norm is missing",
+            "norm place",
+            "Each of the two sums goes through a norm.",
+            second="no norm",
+        ),
+        wrong(
+            "the block is written as pre-norm",
+            "norm place",
+            "A good block, but here the paper's order is asked for: the norm after each sum.",
+            style="pre",
+        ),
+        wrong(
+            "one norm is used twice",
+            "sharing",
+            "Each sub-layer has a norm with weights of its own: norm_1, then norm_2.",
+            norms="first twice",
+        ),
+        wrong(
+            "the two norms are exchanged",
+            "block order",
+            "norm_1 belongs to attention, norm_2 to the feed-forward network.",
+            norms="exchanged",
+        ),
+        wrong(
+            "the feed-forward network reads the block's input",
+            "block order",
+            "It reads what the first half made; here the two stand side by side.",
+            reads="x",
+        ),
+        wrong(
+            "the feed-forward network reads what comes before the first norm",
+            "block order",
+            "It reads norm_1(x + ...), not the bare sum and not attention's output.",
+            {"reads": "attention"},
+            reads="sum",
+        ),
+        wrong(
+            "the feed-forward network comes first",
+            "block order",
+            "First attention gathers from the other tokens, then the network works on each.",
+            order="ffn",
+        ),
+        wrong(
+            "the feed-forward network is left out",
+            "block order",
+            "After attention and its norm comes the second sub-layer.",
+            network="no",
+        ),
+        wrong(
+            "the mask is not passed on",
+            "mask missing",
+            "attention(queries, keys, values, mask): without it padding is looked at.",
+            masked="no",
+        ),
+        wrong(
+            "the mask is inverted",
+            "mask meaning",
+            "nn.MultiheadAttention hides where its mask is True; here True = may look.",
+            masked="inverted",
+        ),
+    ],
+    hints=[
+        "Two halves of one form: norm(stream + sublayer(stream)).",
+        "Self-attention: queries, keys and values are the same tensor.",
+        "Give the result of the first half a name. In the second half x does not appear any more.",
+    ],
+    right_variants=[
+        _encoder_by_loop,
+        lambda x, attention, ffn, norm_1, norm_2, mask: _Assembled(
+            attention, ffn, [norm_1, norm_2]
+        )(x, mask),
+        lambda x, attention, ffn, norm_1, norm_2, mask: (lambda y: norm_2(torch.add(y, ffn(y))))(
+            norm_1(attention(x, x, x, mask, return_weights=True)[0] + x)
+        ),
+    ],
+)
+def encoder_block(x, attention, ffn, norm_1, norm_2, mask):
+    """A post-norm encoder block.
+
+    x: (B, T, d); attention(queries, keys, values, mask), ffn(x), norm_1(x) and norm_2(x) each give
+    (B, T, d); mask: boolean, True = may look. Returns (B, T, d).
+    """
+    y = norm_1(x + attention(x, x, x, mask))
+    return norm_2(y + ffn(y))
+
+
+class _Decoder(nn.Module):
+    """The switchable block: each class attribute is a switch."""
+
+    kept = "registered"
+    first = second = third = "right"
+    source = "memory"
+    causal = padding = "yes"
+    masks = "own"
+    order = "self first"
+    norms = "own"
+    memory_norm = "no"
+    normed = "all"
+    style = "pre"
+    attentions = "both"
+    graph = "kept"
+
+    def __init__(self, self_attention, cross_attention, ffn, norms):
+        if self.kept != "before the module":
+            super().__init__()
+        pieces = [self_attention, cross_attention, ffn]
+        if self.kept == "before the module":
+            self.piece = pieces[0]
+        self.parts = pieces if self.kept == "all hidden" else nn.ModuleList(pieces)
+        norms = list(norms)
+        self.three = norms if self.kept != "registered" else nn.ModuleList(norms)
+
+    def forward(self, x, memory, target_mask, source_mask):
+        target_mask, source_mask = {
+            "exchanged": (source_mask, target_mask),
+            "target twice": (target_mask, target_mask),
+            "source twice": (source_mask, source_mask),
+        }.get(self.masks, (target_mask, source_mask))
+        to_itself = {"yes": target_mask, "inverted": ~target_mask}.get(self.causal)
+        to_source = {"yes": source_mask, "inverted": ~source_mask}.get(self.padding)
+        self_attention, cross_attention, ffn = self.parts
+        if self.attentions == "the first twice":
+            cross_attention = self_attention
+        if self.graph == "memory cut":
+            memory = memory.detach()
+        n = [self.three[i] for i in _NORMS.get(self.norms, (0, 1, 2))]
+        streams = [x]
+
+        def look(z):
+            if self.memory_norm == "yes":
+                return cross_attention(z, n[1](memory), n[1](memory), to_source)
+            q, k, v = {
+                "memory": (z, memory, memory),
+                "swapped": (memory, z, z),
+                "itself": (z, z, z),
+                "values from x": (z, memory, z),
+                "keys from x": (z, z, memory),
+            }[self.source]
+            return cross_attention(q, k, v, to_source)
+
+        def look_around(z):
+            seen = x if self.normed == "queries" else z  # x is the stream as it is by then
+            return self_attention(z, seen, seen, to_itself)
+
+        layers = [look_around, look, ffn]
+        if self.order == "cross first":
+            layers[0], layers[1] = layers[1], layers[0]
+        elif self.order == "no cross":
+            layers = [layers[0], None, layers[2]]
+        for layer, norm, how in zip(layers, n, (self.first, self.second, self.third), strict=True):
+            if layer is None:
+                continue
+            if self.style == "post":
+                x = norm(x + layer(x))
+                continue
+            if self.style == "norm behind":
+                x = x + norm(layer(x))
+                continue
+            read = {"no norm": x, "reads the input": norm(streams[0])}.get(how, norm(x))
+            y = layer(read)
+            base = {"from the input": streams[0], "one too early": streams[-2:][0]}.get(how, x)
+            streams.append({"no residual": y, "normed": read + y}.get(how, base + y))
+            x = streams[-1]
+        return x
+
+
+_NORMS = {  # which norm serves which sub-layer
+    "one": (0, 0, 0),
+    "first twice": (0, 0, 1),
+    "second twice": (0, 1, 1),
+    "last two exchanged": (0, 2, 1),
+    "first two exchanged": (1, 0, 2),
+    "backwards": (2, 1, 0),
+}
+
+
+def play_decoder(answer, d_model, x, memory, target_mask, source_mask):
+    """Build the learner's block from known pieces, count what it registers, and run it."""
+    pieces = [_attend(105, d_model), _attend(106, d_model), _sublayer(107, d_model)]
+    norms = [_norm(seed, d_model) for seed in (108, 109, 110)]
+    block = answer(*pieces, norms)
+    found = set(block.parameters())
+    outcome = {
+        "norms registered": all(p in found for norm in norms for p in norm.parameters()),
+        "layers registered": all(p in found for piece in pieces for p in piece.parameters()),
+    }
+    output = block.eval()(x, memory.requires_grad_(), target_mask, source_mask)
+    outcome["trains"] = bool(getattr(output, "requires_grad", False))
+    outcome["memory gets a gradient"] = outcome["trains"] and (
+        torch.autograd.grad(output.sum(), memory, allow_unused=True)[0] is not None
+    )
+    outcome["output"] = output
+    return outcome
+
+
+class _Named(nn.Module):
+    """A right variant: every piece under a name of its own, called by keyword."""
+
+    def __init__(self, self_attention, cross_attention, ffn, norms):
+        super().__init__()
+        self.sa, self.ca, self.ff = self_attention, cross_attention, ffn
+        self.n1, self.n2, self.n3 = norms
+
+    def forward(self, x, memory, target_mask, source_mask):
+        n = self.n1(x)
+        x = self.sa(n, n, n, mask=target_mask) + x
+        x = self.ca(self.n2(x), memory, memory, mask=source_mask) + x
+        return self.ff(self.n3(x)) + x
+
+
+class _Looped(nn.Module):
+    """A right variant: a loop over sub-layers."""
+
+    def __init__(self, *pieces):
+        super().__init__()
+        *layers, norms = pieces
+        self.layers, self.norms = nn.ModuleList(layers), nn.Sequential(*norms)
+
+    def forward(self, x, memory, *masks):
+        stream = x
+        for i, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
+            z = norm(stream)
+            inputs = ((z, z, z), (z, memory, memory), (z,))[i]
+            stream = torch.add(stream, layer(*inputs, *masks[i : i + 1]))
+        return stream
+
+
+class _AsDict(nn.Module):
+    """A right variant: modules in a ModuleDict, the sums written out at the end."""
+
+    def __init__(self, self_attention, cross_attention, ffn, norms):
+        super().__init__()
+        self.m = nn.ModuleDict({"self": self_attention, "cross": cross_attention, "ffn": ffn})
+        self.m.update({f"norm{i}": norm for i, norm in enumerate(norms)})
+
+    def forward(self, x, memory, target_mask, source_mask):
+        a = self.m["self"](*[self.m["norm0"](x)] * 3, target_mask)
+        b = self.m["cross"](self.m["norm1"](x + a), memory, memory, source_mask)
+        return x + a + b + self.m["ffn"](self.m["norm2"](x + a + b))
+
+
+def _decoder_probe(seed, d, steps, lens, source):
+    x, memory = draw(seed, (len(lens), steps, d), (len(lens), source, d))
+    lens = torch.tensor(lens)
+    return d, x, memory, causal_mask(steps), mask_from_valid_lens(lens, source)
+
+
+def _wrong_residual(place, switch):
+    return [
+        *wrong(
+            f"the {place} residual connection is missing",
+            "residual",
+            f"The {place} sub-layer's output is added to the stream.",
+            **{switch: "no residual"},
+        ),
+        *wrong(
+            f"the {place} residual connection carries the normalised stream",
+            "residual",
+            "Only the sub-layer reads norm(x); what is added to is x itself.",
+            **{switch: "normed"},
+        ),
+        *wrong(
+            f"the {place} sub-layer reads the stream without its norm",
+            "norm place",
+            "Pre-norm: each sub-layer reads its own norm of the stream.",
+            **{switch: "no norm"},
+        ),
+        *_wrong_stream(place, switch),
+    ]
+
+
+def _wrong_stream(place, switch):
+    if place == "first":
+        return []
+    return [
+        *wrong(
+            f"the {place} residual connection starts from an earlier stream",
+            "residual",
+            "What is added to is what the sub-layer before has left, not the block's input: give "
+            "every sum a name, or call it x again.",
+            *([{switch: "one too early"}] if place == "third" else []),
+            **{switch: "from the input"},
+        ),
+        *wrong(
+            f"the {place} sub-layer reads the block's input",
+            "block order",
+            "Each sub-layer reads the norm of what the one before it has left.",
+            **{switch: "reads the input"},
+        ),
+    ]
+
+
+@exercise(
+    kind="class",
+    notebook=NOTEBOOK,
+    minutes=20,
+    difficulty=3,
+    trains="a decoder block, and where memory and masks go",
+    text="""
+    A pre-norm decoder block from given pieces: masked self-attention, cross-attention to the
+    encoder's output (`memory`), feed-forward network. The pieces are modules; store them so that
+    the block finds their parameters. `memory` has been normalised at the end of the encoder.
+    """,
+    reference=_Decoder,
+    play=play_decoder,
+    probes=[
+        _decoder_probe(111, 4, 3, [2], 3),
+        _decoder_probe(112, 4, 3, [4, 2], 5),
+        _decoder_probe(113, 6, 4, [1, 4], 4),
+    ],
+    mistakes=[
+        wrong(
+            "the norms are hidden in a plain list",
+            "sharing",
+            "A plain list registers nothing, so they would not be trained: use nn.ModuleList.",
+            kept="norms hidden",
+        ),
+        wrong(
+            "all pieces are hidden in a plain list",
+            "sharing",
+            "A plain list registers nothing, so nothing would be trained: use attributes.",
+            kept="all hidden",
+        ),
+        wrong(
+            "super().__init__() is not called first",
+            "sharing",
+            "It makes the place where modules are registered: call it before storing any.",
+            kept="before the module",
+        ),
+        wrong(
+            "the memory is cut from the graph",
+            "gradient",
+            "With detach no gradient reaches the encoder, and it would never learn.",
+            graph="memory cut",
+        ),
+        wrong(
+            "both attentions are the same module",
+            "sharing",
+            "self_attention looks at the target, cross_attention at the memory, each with "
+            "weights of its own.",
+            attentions="the first twice",
+        ),
+        _wrong_residual("first", "first"),
+        _wrong_residual("second", "second"),
+        _wrong_residual("third", "third"),
+        wrong(
+            "the memory asks the decoder",
+            "role of q, k, v",
+            "Queries come from the decoder; keys and values are the memory.",
+            source="swapped",
+        ),
+        wrong(
+            "cross-attention does not look at the memory",
+            "role of q, k, v",
+            "Its keys and values are the encoder's output.",
+            source="itself",
+        ),
+        wrong(
+            "keys and values of cross-attention come from two places",
+            "role of q, k, v",
+            "Keys and values are both the memory.",
+            {"source": "keys from x"},
+            source="values from x",
+        ),
+        wrong(
+            "the memory is normalised again",
+            "norm place",
+            "The encoder has done it; here only the stream goes through the norm.",
+            memory_norm="yes",
+        ),
+        wrong(
+            "only the queries of self-attention are normalised",
+            "norm place",
+            "Queries, keys and values of self-attention are all the normed stream.",
+            normed="queries",
+        ),
+        wrong(
+            "the causal mask is not passed on",
+            "mask missing",
+            "Without target_mask, self-attention looks at the future.",
+            causal="no",
+        ),
+        wrong(
+            "the mask of the source is not passed on",
+            "mask missing",
+            "Without source_mask, cross-attention looks at padding.",
+            padding="no",
+        ),
+        wrong(
+            "the two masks are exchanged",
+            "mask axis",
+            "target_mask belongs to self-attention, source_mask to cross-attention.",
+            masks="exchanged",
+        ),
+        wrong(
+            "one mask serves both attentions",
+            "mask axis",
+            "target_mask belongs to self-attention, source_mask to cross-attention.",
+            {"masks": "source twice"},
+            masks="target twice",
+        ),
+        wrong(
+            "the causal mask is inverted",
+            "mask meaning",
+            "nn.MultiheadAttention hides where its mask is True; here True = may look.",
+            causal="inverted",
+        ),
+        wrong(
+            "the mask of the source is inverted",
+            "mask meaning",
+            "nn.MultiheadAttention hides where its mask is True; here True = may look.",
+            padding="inverted",
+        ),
+        wrong(
+            "cross-attention comes first",
+            "block order",
+            "Self-attention, then cross-attention, then the feed-forward network.",
+            order="cross first",
+        ),
+        wrong(
+            "cross-attention is left out",
+            "block order",
+            "Without it the decoder never sees the source.",
+            order="no cross",
+        ),
+        wrong(
+            "one norm serves all sub-layers",
+            "sharing",
+            "Each sub-layer has a norm of its own.",
+            norms="one",
+        ),
+        wrong(
+            "one norm serves two sub-layers",
+            "sharing",
+            "There are three norms, norms[0] to norms[2], one for each sub-layer.",
+            {"norms": "second twice"},
+            norms="first twice",
+        ),
+        wrong(
+            "the norms are exchanged",
+            "block order",
+            "norms[0] belongs to self-attention, norms[1] to cross-attention, norms[2] to the "
+            "network.",
+            {"norms": "first two exchanged"},
+            {"norms": "backwards"},
+            norms="last two exchanged",
+        ),
+        wrong(
+            "the norm comes behind the sub-layer, inside the sum",
+            "norm place",
+            "Pre-norm is x + sublayer(norm(x)): the norm stands inside the call.",
+            style="norm behind",
+        ),
+        wrong(
+            "the block is written as post-norm",
+            "norm place",
+            "That is the paper's order; here each sub-layer reads the norm and the sum stays.",
+            style="post",
+        ),
+    ],
+    hints=[
+        "In __init__: super().__init__(), then attributes; a list of modules becomes a ModuleList.",
+        "Three times the same form: stream + sublayer(norm(stream)).",
+        "In the second, only the query comes from the stream.",
+        "The three masks are: target_mask, source_mask and none.",
+    ],
+    right_variants=[_Named, _Looped, _AsDict],
+)
+class TinyDecoderBlock(nn.Module):
+    """A pre-norm decoder block made of given modules."""
+
+    def __init__(self, self_attention, cross_attention, ffn, norms):
+        """Attention modules (queries, keys, values, mask), a network, and a list of three norms."""
+        super().__init__()
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.ffn = ffn
+        self.norms = nn.ModuleList(norms)
+
+    def forward(self, x, memory, target_mask, source_mask):
+        """x: (B, T, d), memory: (B, S, d), target_mask: (1, 1, T, T), source_mask: (B, 1, 1, S).
+
+        The masks are boolean, True = may look. Returns (B, T, d).
+        """
+        read = self.norms[0](x)
+        x = x + self.self_attention(read, read, read, target_mask)
+        x = x + self.cross_attention(self.norms[1](x), memory, memory, source_mask)
+        return x + self.ffn(self.norms[2](x))
+
+
+_SIZES = SimpleNamespace(attention=4 * 64 * 64, ffn=2 * 64 * 256 + 256 + 64, norms=4 * 64)
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="counting the parameters of a block",
+    text="""
+    How many parameters has an encoder block with `d_model=64`, 4 heads and `d_ff=256`? The four
+    maps of its attention have no biases; all else has what it usually has.
+    """,
+    mistakes=[
+        wrong(
+            "the norms are forgotten",
+            "counting",
+            "Each of the two norms has a scale and a shift for each feature.",
+            answer=_SIZES.attention + _SIZES.ffn,
+        ),
+        wrong(
+            "half of the norms' parameters is missing",
+            "counting",
+            "There are two norms, and each has both a scale and a shift, 64 + 64 numbers.",
+            answer=_SIZES.attention + _SIZES.ffn + _SIZES.norms // 2,
+        ),
+        wrong(
+            "the biases of the feed-forward network are forgotten",
+            "counting",
+            "Its two layers have 256 and 64 biases.",
+            answer=_SIZES.attention + 2 * 64 * 256 + _SIZES.norms,
+        ),
+        wrong(
+            "one layer of the feed-forward network is forgotten",
+            "counting",
+            "It leads from 64 to 256 features and back.",
+            answer=_SIZES.attention + 64 * 256 + 256 + _SIZES.norms,
+        ),
+        wrong(
+            "W_o is forgotten",
+            "counting",
+            "Queries, keys, values and output: four matrices of 64 x 64.",
+            answer=3 * 64 * 64 + _SIZES.ffn + _SIZES.norms,
+        ),
+        wrong(
+            "biases of attention are counted",
+            "counting",
+            "Here its four maps have none.",
+            answer=_SIZES.attention + 4 * 64 + _SIZES.ffn + _SIZES.norms,
+        ),
+        wrong(
+            "the heads multiply the count",
+            "counting",
+            "The heads share the 64 features: 4 heads cost what 1 costs.",
+            answer=4 * _SIZES.attention + _SIZES.ffn + _SIZES.norms,
+        ),
+    ],
+    hints=[
+        "Three kinds of parts: attention, a feed-forward network, and how many norms?",
+        "Attention: four square matrices. The network: two matrices and two biases.",
+        "A norm multiplies every feature by one number and adds another.",
+    ],
+)
+def encoder_block_parameters():
+    """Parameters of an encoder block, d_model = 64, 4 heads, d_ff = 256, attention without bias:"""
+    return 4 * 64 * 64 + (64 * 256 + 256) + (256 * 64 + 64) + 2 * (64 + 64)
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=2,
+    difficulty=1,
+    trains="what LayerNorm takes its mean over",
+    text="""
+    A batch has shape (2, 100, 24): sentences, positions, features. How many means does
+    `nn.LayerNorm(24)` take?
+    """,
+    mistakes=[
+        wrong(
+            "one mean per sentence and feature is counted",
+            "norm statistics",
+            "That is what note 001 says. The mean runs over the features and not the positions.",
+            answer=2 * 24,
+        ),
+        wrong(
+            "one mean per sentence is counted",
+            "norm statistics",
+            "That would be nn.LayerNorm([100, 24]).",
+            answer=2,
+        ),
+        wrong(
+            "one mean per feature is counted",
+            "norm statistics",
+            "That is BatchNorm.",
+            answer=24,
+        ),
+        wrong(
+            "the sentences are left out",
+            "norm statistics",
+            "Both sentences have 100 tokens.",
+            answer=100,
+        ),
+        wrong(
+            "every number is counted",
+            "norm statistics",
+            "A mean is taken over 24 numbers, so there are fewer means than numbers.",
+            answer=2 * 100 * 24,
+        ),
+    ],
+    hints=[
+        "The argument 24 says over which axes it normalises: the last one, of size 24.",
+        "Which axes are left?",
+        "One mean for every token of every sentence.",
+    ],
+)
+def layer_norm_means():
+    """Means that nn.LayerNorm(24) takes of a batch (2, 100, 24):"""
+    return 2 * 100
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=2,
+    difficulty=1,
+    trains="what BatchNorm takes its mean over",
+    text="""
+    The same batch, (2, 100, 24), goes through `nn.BatchNorm1d(24)`, as (2, 24, 100), which is the
+    order it wants. How many means does it take?
+    """,
+    mistakes=[
+        wrong(
+            "one mean per position and feature is counted",
+            "norm statistics",
+            "That is what note 001 says. The mean runs over the sentences and the positions.",
+            answer=100 * 24,
+        ),
+        wrong(
+            "one mean per token is counted",
+            "norm statistics",
+            "That is LayerNorm.",
+            answer=2 * 100,
+        ),
+        wrong(
+            "one mean per sentence and feature is counted",
+            "norm statistics",
+            "The mean runs over the sentences, too: that is why it needs a batch.",
+            answer=2 * 24,
+        ),
+        wrong(
+            "one mean per position is counted",
+            "norm statistics",
+            "Features are kept apart, positions are not.",
+            answer=100,
+        ),
+        wrong(
+            "a single mean is counted",
+            "norm statistics",
+            "Features are kept apart.",
+            answer=1,
+        ),
+    ],
+    hints=[
+        "How many features must you tell it when you make it?",
+        "It knows neither the size of the batch nor the length of the sentences beforehand.",
+        "Look at the shape of nn.BatchNorm1d(24).running_mean.",
+    ],
+)
+def batch_norm_means():
+    """Means that nn.BatchNorm1d(24) takes of the same batch:"""
+    return 24
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="what a residual connection does to a gradient",
+    text="""
+    Ten layers y = x + F(x), one after the other, each with F(x) = 0.1 · x and x a single number. By
+    what factor is the gradient multiplied on its way from the last output to the first input?
+    """,
+    mistakes=[
+        wrong(
+            "the residual connections are forgotten",
+            "residual",
+            "0.1 to the power of 10 is what remains without them.",
+            answer=0.1**10,
+        ),
+        wrong(
+            "only the direct path is counted",
+            "residual",
+            "The derivative of x + F(x) is 1 + F'(x): the sub-layers have a share in it.",
+            answer=1,
+        ),
+        wrong(
+            "the layers are added",
+            "residual",
+            "The factors of layers that follow each other multiply.",
+            {"answer": 10 * 1.1},
+            answer=1 + 10 * 0.1,
+        ),
+        wrong(
+            "one layer is counted",
+            "residual",
+            "Each of the ten layers multiplies the gradient.",
+            answer=1.1,
+        ),
+        wrong(
+            "a layer is miscounted",
+            "off by one",
+            "Ten layers, ten factors.",
+            {"answer": 1.1**11},
+            answer=1.1**9,
+        ),
+    ],
+    hints=[
+        "What is the derivative of y = x + 0.1 x?",
+        "By the chain rule the factors of the layers multiply.",
+        "One factor, ten times. Without the 1 of the residual it would be a tiny number.",
+    ],
+)
+def residual_gradient():
+    """The factor of the gradient through ten layers y = x + 0.1 x (three digits are enough):"""
+    return 1.1**10

@@ -1,0 +1,141 @@
+"""The diagrams of chapter 09."""
+
+import math
+from dataclasses import fields
+
+from course_utils.bench.measured import kept_records, seconds_by_steps
+from course_utils.bench.report import measurements
+from course_utils.models.attention import MultiHeadAttention
+from course_utils.models.positional import PositionalEncoding
+from course_utils.models.transformer import (
+    AddNorm,
+    DecoderBlock,
+    EncoderBlock,
+    PositionWiseFFN,
+    TransformerConfig,
+)
+from course_utils.viz.canvas import FAINT, KEY, LARGE, LEARNED, QUERY, SMALL, STEP, Canvas
+from course_utils.viz.drawings import Drawing
+from course_utils.viz.style import PALETTE
+
+
+class _Side:
+    """Encoder or decoder, drawn upwards from the token ids."""
+
+    def __init__(self, sheet, x, name, length):
+        self.sheet, self.x, self.y = sheet, x, 0.42
+        sheet.text(x, 0.25, f"{name} ids (B, {length})", SMALL)
+        self.layer("Embedding", LEARNED)
+        scaled = f"× $\\sqrt{{\\mathrm{{d\\_model}}}}$, (B, {length}, d_model)"
+        self.layer(PositionalEncoding.__name__, STEP, gap=0.36, text=scaled)
+
+    def layer(self, name, colour, gap=0.22, text=""):
+        """An arrow and a box on top of what is there."""
+        height = 0.5 if "\n" in name else 0.32
+        start, self.y = self.y, self.y + gap
+        self.sheet.arrow((self.x, start), (self.x, self.y), text=text)
+        drawn = self.sheet.box(self.x, self.y + height / 2, name, colour, 2.0, height, 9)
+        self.y += height
+        return drawn
+
+    def blocks(self, block, count, sublayers):
+        """The framed block, each sub-layer followed by AddNorm. Returns the sub-layers' boxes."""
+        bottom = self.y + 0.2
+        self.sheet.arrow((self.x, self.y), (self.x, bottom + 0.2), head=False)
+        self.y = bottom + 0.2
+        boxes = []
+        for name, colour in sublayers:
+            boxes.append(self.layer(name, colour))
+            self.layer(AddNorm.__name__, STEP, 0.18)
+        left, right, top = self.x - 1.55, self.x + 1.75, self.y + 0.45
+        self.sheet.frame(left, bottom, right, top, f"{block.__name__}")
+        self.sheet.text(right - 0.12, bottom + 0.16, f"× {count}", SMALL, align="right")
+        self.layer("LayerNorm (pre-norm only)", STEP, top - self.y + 0.2)
+        return boxes
+
+
+def architecture():
+    """Encoder and decoder with the class of every part, and the fields that size them."""
+    sheet = Canvas(8, 8.4)
+    sheet.frame(0.55, 5.9, 3.85, 8.25, TransformerConfig.__name__)
+    for i, field in enumerate(fields(TransformerConfig)):
+        column, row = divmod(i, 7)
+        sheet.text(0.7 + 1.72 * column, 7.78 - 0.27 * row, field.name, SMALL, align="left")
+    attention, feed_forward = MultiHeadAttention.__name__, (PositionWiseFFN.__name__, LEARNED)
+    encoder = _Side(sheet, 2.1, "source", "Ts")
+    encoder.blocks(EncoderBlock, "num_encoder_layers",
+                   [(f"{attention}\nself-attention", QUERY), feed_forward])  # fmt: skip
+    decoder = _Side(sheet, 6.05, "target", "Tt")
+    _, cross, _ = decoder.blocks(
+        DecoderBlock, "num_decoder_layers",
+        [(f"{attention}\nmasked self-attention", QUERY), (f"{attention}\ncross-attention", KEY),
+         feed_forward],
+    )  # fmt: skip
+    turn = encoder.y + 0.3
+    sheet.arrow((2.1, encoder.y), (2.1, turn), (4.2, turn), (4.2, cross.y), cross.left, colour=KEY,
+                text="memory (B, Ts, d_model)", side="above", at=(2.95, turn))  # fmt: skip
+    decoder.layer("Linear", LEARNED)
+    sheet.arrow((6.05, decoder.y), (6.05, 8.3), text="logits\n(B, Tt, tgt_vocab_size)")
+    return sheet
+
+
+LEFT, BOTTOM, WIDTH, HEIGHT = 0.95, 0.75, 5.0, 3.1
+SENTENCES = 64
+LINE = 0.19  # between two names
+
+
+def decoding_cost():
+    """Seconds against steps, both axes logarithmic: a line's slope is the power of its growth."""
+    curves = seconds_by_steps(measurements(kept_records()), SENTENCES)
+    steps = sorted({step for curve in curves.values() for step, _ in curve})
+    times = [seconds for curve in curves.values() for _, seconds in curve]
+    low, high = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
+
+    def at(step: int, seconds: float) -> tuple[float, float]:
+        across = math.log(step / steps[0]) / math.log(steps[-1] / steps[0])
+        up = (math.log10(seconds) - low) / (high - low)
+        return LEFT + across * WIDTH, BOTTOM + up * HEIGHT
+
+    sheet = Canvas(8, 4.4)
+    sheet.text(LEFT, 4.15, f"Greedy decoding of {SENTENCES} sentences", LARGE, align="left")
+    for step in steps:
+        x, _ = at(step, 10**low)
+        sheet.arrow((x, BOTTOM), (x, BOTTOM + HEIGHT), colour=FAINT, head=False)
+        sheet.text(x, BOTTOM - 0.2, str(step), SMALL)
+    for power in range(low, high + 1):
+        _, y = at(steps[0], 10.0**power)
+        sheet.arrow((LEFT, y), (LEFT + WIDTH, y), colour=FAINT, head=False)
+        sheet.text(LEFT - 0.12, y, f"{10.0**power:g}", SMALL, align="right")
+    sheet.text(LEFT + WIDTH / 2, 0.22, "steps", SMALL)
+    sheet.text(0.25, BOTTOM + HEIGHT / 2, "seconds", SMALL, rotation=90)
+    ends = []
+    for colour, (name, curve) in zip(PALETTE, curves.items()):
+        points = [at(step, seconds) for step, seconds in curve]
+        for start, end in zip(points, points[1:]):
+            sheet.arrow(start, end, colour=colour, head=False)
+        for x, y in points:
+            sheet.circle(x, y, 0.05, colour=colour, filled=True)
+        ends.append((points[-1][1], name, colour))
+    height = -math.inf
+    for wanted, name, colour in sorted(ends):
+        height = max(wanted, height + LINE)
+        sheet.text(LEFT + WIDTH + 0.12, height, name, SMALL, colour, align="left")
+    return sheet
+
+
+FIGURES = {
+    "transformer.svg": Drawing(
+        architecture,
+        "The Transformer with the class of every part. Left, the encoder: Embedding, "
+        "PositionalEncoding, then num_encoder_layers times an EncoderBlock of MultiHeadAttention, "
+        "AddNorm, PositionWiseFFN, AddNorm. Right, the decoder: the same with DecoderBlocks that "
+        "also have cross-attention to the encoder's memory, then Linear to logits over the target "
+        "vocabulary. A box lists the fields of TransformerConfig.",
+    ),
+    "decoding_cost.svg": Drawing(
+        decoding_cost,
+        "Seconds to decode 64 sentences greedily against the number of steps, both axes "
+        "logarithmic. nn.Transformer rises steepest; d2l, ours and Marian rise about as the steps "
+        "do; the matrix products alone lie below all of them.",
+    ),
+}

@@ -1,0 +1,1254 @@
+"""Exercises of notebook 11: masked-token training, language models, and drawing from them."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from course_utils.checker.common import (
+    NOT_LOW,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    unshifted,
+)
+from course_utils.checker.model import exercise, wrong
+from course_utils.checker.probes import draw
+
+NOTEBOOK = "11_three_modes"
+RESERVED = 4  # ids 0 to 3 are <pad>, <bos>, <eos> and <unk>
+
+
+def _hide(
+    tokens,
+    chance,
+    kind,
+    others,
+    mask_id,
+    *,
+    choose="below",
+    reserved="kept",
+    change="three ways",
+    guess="chosen",
+    truth="tokens",
+    among="chosen",
+    elsewhere=0,
+    given="read first",
+):
+    chosen = {
+        "below": chance < 0.15,
+        "at most": chance <= 0.15,
+        "above": chance >= 0.15,
+    }[choose]
+    words = {
+        "kept": tokens >= RESERVED,
+        "chosen": torch.ones_like(chosen),
+        "but padding": tokens != 0,
+        "but padding and bos": tokens > 1,
+        "one more": tokens > RESERVED,
+    }
+    chosen = chosen & words[reserved]
+    hide, swap = {
+        "three ways": (kind < 0.8, kind >= 0.9),
+        "mask only": (kind < 2.0, kind >= 2.0),
+        "never another": (kind < 0.8, kind >= 2.0),
+        "never the same": (kind < 0.8, kind >= 0.8),
+        "mask or another": (kind < 0.9, kind >= 0.9),
+        "swapped": ((kind >= 0.8) & (kind < 0.9), kind < 0.8),
+        "the middle": (kind < 0.8, (kind >= 0.8) & (kind < 0.9)),
+        "0.8 masked": (kind <= 0.8, kind >= 0.9),
+        "0.9 kept": (kind < 0.8, kind > 0.9),
+        "both borders": (kind <= 0.8, kind > 0.9),
+    }[change]
+    changed = chosen if among == "chosen" else torch.ones_like(chosen)
+    read = torch.where(changed & hide, mask_id, tokens)
+    read = torch.where(changed & swap, others, read)
+    counted = {
+        "chosen": chosen,
+        "all": torch.ones_like(chosen),
+        "masks": chosen & hide,
+        "changed": chosen & (hide | swap),
+        "others": ~chosen,
+    }[guess]
+    goal = torch.where(counted, tokens if truth == "tokens" else read, elsewhere)
+    return (read, goal) if given == "read first" else (goal, read)
+
+
+def _hide_in_loops(tokens, chance, kind, others, mask_id):
+    read, guess = tokens.clone(), torch.zeros_like(tokens)
+    for b in range(tokens.shape[0]):
+        for t in range(tokens.shape[1]):
+            if tokens[b, t] > 3 and chance[b, t] < 0.15:
+                guess[b, t] = tokens[b, t]
+                if kind[b, t] < 0.8:
+                    read[b, t] = mask_id
+                elif kind[b, t] >= 0.9:
+                    read[b, t] = others[b, t]
+    return read, guess
+
+
+def _hide_by_index(tokens, chance, kind, others, mask_id):
+    at = torch.nonzero((chance < 0.15) & (tokens > 3), as_tuple=True)
+    new = torch.where(kind[at] < 0.9, tokens[at], others[at])
+    new[kind[at] < 0.8] = mask_id
+    read = tokens.clone()
+    read[at] = new
+    return read, torch.zeros_like(tokens).index_put(at, tokens[at])
+
+
+def _hiding(seed, batch, steps, mask_id, pads):
+    """A probe in which all kinds of positions occur, near the limits 0.15, 0.8 and 0.9, too."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(RESERVED, mask_id, (batch, steps), generator=generator)
+    others = (tokens - RESERVED + 2) % (mask_id - RESERVED) + RESERVED
+    tokens[:, 0], tokens[-1, steps - pads :] = 1, 0
+    tokens[0, 1:4] = torch.tensor([2, 3, 4])
+    chance = torch.rand((batch, steps), generator=generator).mul(0.3).round(decimals=3)
+    chance[:, 0] = chance[-1, steps - pads :] = chance[0, 1:4] = 0.01
+    kind = torch.tensor([0.5, 0.85, 0.95, 0.3, 0.92, 0.81, 0.7, 0.88])
+    kind = kind.repeat(batch * steps)[: batch * steps].view(batch, steps)
+    return tokens, chance, kind, others, mask_id
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="masked-token training",
+    text="""
+    Prepare a batch for masked-token training. A token is chosen where `chance` is below 0.15,
+    unless it is reserved (ids 0 to 3). Of the chosen ones, those with `kind` below 0.8 are read as
+    `mask_id`, those with `kind` of 0.9 or more as the token in `others`, and the rest as they are.
+    The targets are the true tokens at chosen positions, and 0 (padding, no loss) everywhere else.
+    """,
+    reference=_hide,
+    probes=[
+        (
+            torch.tensor([[1, 5, 8, 6, 7, 9, 0]]),
+            torch.tensor([[0.10, 0.02, 0.14, 0.60, 0.05, 0.15, 0.01]]),
+            torch.tensor([[0.50, 0.30, 0.85, 0.20, 0.95, 0.10, 0.92]]),
+            torch.tensor([[7, 6, 9, 8, 5, 10, 4]]),
+            11,
+        ),
+        _hiding(111, 3, 9, 12, 2),
+        _hiding(112, 4, 13, 20, 5),
+        (  # in float64, where a 0.9 read with .tolist() or float() is still 0.9
+            torch.tensor([[5, 8, 6, 7, 9, 10, 4]]),
+            torch.tensor([[0.02, 0.05, 0.10, 0.14, 0.15, 0.01, 0.08]], dtype=torch.float64),
+            torch.tensor([[0.80, 0.90, 0.79, 0.91, 0.80, 0.85, 0.90]], dtype=torch.float64),
+            torch.tensor([[7, 6, 9, 8, 5, 4, 10]]),
+            11,
+        ),
+    ],
+    mistakes=[
+        wrong(
+            "85 % of the tokens are chosen",
+            "masked tokens",
+            "Chosen are the tokens whose chance lies below 0.15.",
+            choose="above",
+        ),
+        wrong(
+            "a chance of 0.15 itself is enough",
+            "masked tokens",
+            "Chosen are the tokens whose chance lies below 0.15: < and not <=.",
+            choose="at most",
+        ),
+        wrong(
+            "reserved tokens are chosen, too",
+            "masked tokens",
+            "Padding and <bos> are no words: leave ids 0 to 3 alone.",
+            {"reserved": "but padding"},
+            {"reserved": "but padding and bos"},
+            reserved="chosen",
+        ),
+        wrong(
+            "every chosen token becomes the mask",
+            "masked tokens",
+            "One in ten becomes another token and one in ten stays, or the model could trust "
+            "every word that is no mask.",
+            change="mask only",
+        ),
+        wrong(
+            "no chosen token becomes another one",
+            "masked tokens",
+            "With a kind of 0.9 or more a chosen token is read as the one in others.",
+            change="never another",
+        ),
+        wrong(
+            "no chosen token stays as it is",
+            "masked tokens",
+            "With a kind from 0.8 to 0.9 a chosen token is read unchanged.",
+            {"change": "mask or another"},
+            change="never the same",
+        ),
+        wrong(
+            "the shares of mask, other and unchanged are mixed up",
+            "masked tokens",
+            "80 % mask, 10 % another token, 10 % unchanged.",
+            {"change": "the middle"},
+            change="swapped",
+        ),
+        wrong(
+            "a border stands on the wrong side",
+            "masked tokens",
+            "Below 0.8 is < 0.8, and 0.9 or more is >= 0.9: a kind of 0.8 itself leaves the token "
+            "as it is, one of 0.9 replaces it.",
+            {"change": "0.9 kept"},
+            {"change": "both borders"},
+            change="0.8 masked",
+        ),
+        wrong(
+            "every position is a target",
+            "masked tokens",
+            "Where nothing was chosen the target is 0, so that the loss leaves it out.",
+            guess="all",
+        ),
+        wrong(
+            "only masked positions are targets",
+            "masked tokens",
+            "Chosen tokens that were replaced or left as they are count as well.",
+            guess="masks",
+        ),
+        wrong(
+            "only changed positions are targets",
+            "masked tokens",
+            "A chosen token that is left as it is has a target as well.",
+            guess="changed",
+        ),
+        wrong(
+            "the targets are the positions that were not chosen",
+            "masked tokens",
+            "To be guessed is what was chosen.",
+            guess="others",
+        ),
+        wrong(
+            "the targets hold what the model reads",
+            "masked tokens",
+            "The targets are the true tokens, from before anything was hidden.",
+            truth="read",
+        ),
+        wrong(
+            "tokens that were not chosen are changed, too",
+            "masked tokens",
+            "Of the chosen ones 80 % are masked and 10 % replaced; all others are read as "
+            "they are.",
+            among="all",
+        ),
+        wrong(
+            "id 4 is taken to be reserved",
+            "off by one",
+            "Ids 0 to 3 are reserved, so 4 is the first word.",
+            reserved="one more",
+        ),
+        wrong(
+            "the targets elsewhere are -100",
+            "masked tokens",
+            "That is what torch's cross_entropy ignores by itself; here padding, 0, marks no loss.",
+            {"elsewhere": -1},
+            elsewhere=-100,
+        ),
+        wrong(
+            "the two results are given in the wrong order",
+            "masked tokens",
+            "First what the model reads, then what it has to guess.",
+            given="guess first",
+        ),
+    ],
+    hints=[
+        "First a boolean tensor: which tokens are chosen? Two conditions, joined by &.",
+        "torch.where(condition, a, b) takes a where the condition holds and b elsewhere.",
+        "Read: start from the tokens, put the mask in, then the others. Targets: one more where.",
+    ],
+    right_variants=[
+        _hide_in_loops,
+        _hide_by_index,
+        lambda t, c, k, o, m: (
+            lambda chosen: (
+                t.masked_fill(chosen & (k < 0.8), m).where(~(chosen & (k >= 0.9)), o),
+                t * chosen,
+            )
+        )(c.lt(0.15) & t.ge(4)),
+    ],
+)
+def hide_tokens(tokens, chance, kind, others, mask_id):
+    """What the model reads and what it has to guess.
+
+    tokens, others: (B, T) ids, chance, kind: (B, T) random numbers from 0 to 1.
+    Returns two (B, T) tensors of ids.
+    """
+    chosen = (chance < 0.15) & (tokens >= 4)
+    read = torch.where(chosen & (kind < 0.8), mask_id, tokens)
+    read = torch.where(chosen & (kind >= 0.9), others, read)
+    return read, torch.where(chosen, tokens, 0)
+
+
+def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
+    pieces = (len(ids) - 1 + step) // (length + step) + count
+    if cut == "no last target":
+        pieces = len(ids) // length
+        return ids[: pieces * length].view(-1, length), ids[1:][: pieces * length].reshape(
+            pieces, length
+        )
+    if cut == "sliding":
+        return ids[:-1].unfold(0, length, 1), ids[1:].unfold(0, length, 1)
+    if cut == "padded":
+        ids = torch.cat([ids, ids.new_zeros(-(len(ids) - 1) % length)])
+        pieces = (len(ids) - 1) // length
+    if cut == "columns":
+        both = (ids[: pieces * length], ids[1 : pieces * length + 1])
+        return tuple(part.view(length, pieces).T for part in both)
+    inputs, targets = [], []
+    for i in range(pieces):
+        start = i * (length + step)
+        piece = ids[start : start + length]
+        inputs.append(piece)
+        if end == "wrapped":
+            targets.append(piece.roll(-1))
+        elif end == "one":
+            targets.append(ids[start + length])
+        else:
+            at = (torch.arange(start, start + length) + shift).clamp(0, len(ids) - 1)
+            targets.append(ids[at])
+    return torch.stack(inputs), torch.stack(targets)
+
+
+def _pairs_by_view(ids, length):
+    n = (len(ids) - 1) // length
+    return ids[: n * length].view(n, length), ids[1 : n * length + 1].view(n, length)
+
+
+def _pairs_by_unfold(ids, length):
+    pieces = ids.unfold(0, length + 1, length)
+    return pieces[:, :-1], pieces[:, 1:]
+
+
+def _pairs_in_loops(ids, length):
+    starts = range(0, len(ids) - length, length)
+    rows = [[(int(ids[s + t]), int(ids[s + t + 1])) for t in range(length)] for s in starts]
+    both = torch.tensor(rows)
+    return both[..., 0], both[..., 1]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=1,
+    trains="inputs and targets of a language model",
+    text="""
+    Cut a text into pieces of `length` tokens to train a language model: the inputs, and for each
+    input token its target, the token that follows in the text. The next piece starts where the last
+    one ended. What remains at the end and does not fill a piece is left out.
+    """,
+    reference=_pairs,
+    probes=[
+        (torch.tensor([3, 1, 4, 1, 5, 9, 2]), 3),
+        (torch.tensor([3, 8, 4, 6, 5, 9, 2, 7, 1, 13, 11, 12]), 4),
+        (torch.arange(30, 3, -1), 5),
+    ],
+    mistakes=[
+        wrong(
+            "the targets are the inputs",
+            "off by one",
+            "The target is the next token: a model that may copy its input learns nothing.",
+            shift=0,
+        ),
+        wrong(
+            "the targets are two tokens ahead",
+            "off by one",
+            "The target is the very next token.",
+            shift=2,
+        ),
+        wrong(
+            "the targets are the tokens before",
+            "off by one",
+            "A language model predicts what follows, not what came before.",
+            shift=-1,
+        ),
+        wrong(
+            "the last target is the first token of the piece",
+            "off by one",
+            "Rolling a piece brings its own first token to the end; the target is the first "
+            "token of the next piece.",
+            end="wrapped",
+        ),
+        wrong(
+            "one token is lost between two pieces",
+            "off by one",
+            "The last target of a piece is also the first input of the next one.",
+            step=1,
+        ),
+        wrong(
+            "two pieces share a token",
+            "off by one",
+            "The next piece starts length tokens later, not length - 1.",
+            step=-1,
+        ),
+        wrong(
+            "the last whole piece is missing",
+            "off by one",
+            "A piece needs length inputs and one more token for the last target.",
+            count=-1,
+        ),
+        wrong(
+            "the last piece has no last target",
+            "off by one",
+            "The last input needs a token behind it: (N - 1) // length pieces, not N // length.",
+            cut="no last target",
+            shift=1,
+        ),
+        wrong(
+            "a piece starts at every token",
+            "off by one",
+            "The next piece starts where the last one ended, length tokens later.",
+            cut="sliding",
+            shift=1,
+        ),
+        wrong(
+            "the rest is filled up with padding",
+            "length",
+            "What does not fill a piece is left out.",
+            cut="padded",
+        ),
+        wrong(
+            "the text runs down the columns",
+            "position",
+            "Each row is a piece of the text: reshape to (pieces, length).",
+            cut="columns",
+            shift=1,
+        ),
+        wrong(
+            "only the token behind the piece is a target",
+            "teacher forcing",
+            "Each of the `length` input tokens has its own target.",
+            end="one",
+        ),
+    ],
+    hints=[
+        "Write the text twice, one below the other, the second time without its first token.",
+        "How many pieces are there, if the last target must exist?",
+        "Both tensors come from one cut: first n * length tokens, reshaped to (n, length).",
+    ],
+    right_variants=[_pairs_by_view, _pairs_by_unfold, _pairs_in_loops],
+)
+def next_token_pairs(ids, length):
+    """Inputs and targets of a language model.
+
+    ids: (N,) the text. Returns two tensors (pieces, length).
+    """
+    pieces = (len(ids) - 1) // length
+    inputs = ids[: pieces * length].reshape(pieces, length)
+    targets = ids[1 : pieces * length + 1].reshape(pieces, length)
+    return inputs, targets
+
+
+def _top_k(logits, temperature, k, *, scale="divide", keep="largest", extra=0, cut="inf", dim=-1,
+           place="back"):  # fmt: skip
+    factor = {"divide": 1 / temperature, "multiply": temperature, "none": 1.0}[scale]
+    scores = logits * factor
+    if cut == "twice":
+        scores = logits.softmax(-1) * factor
+    if keep.startswith("down the batch"):  # an error, unless there are k rows
+        found = scores.topk(k, dim=0).values
+        smallest = found[-1:] if keep == "down the batch" else found[:, -1:]
+        return scores.masked_fill(scores < smallest, -math.inf).softmax(-1)
+    best = scores.topk(k + extra, dim=-1, largest=keep == "largest").indices
+    kept = torch.zeros_like(scores, dtype=torch.bool).scatter(-1, best, True)
+    if keep in ("batch", "first row"):
+        smallest = scores.topk(k, dim=-1).values[:, -1]
+        kept = scores >= (smallest.min() if keep == "batch" else smallest[0])
+    if place == "packed":
+        return scores.topk(k, dim=-1).values.softmax(-1)
+    if cut == "one sum":
+        weights = scores.softmax(-1) * kept
+        return weights / weights.sum()
+    if cut == "zero":
+        return scores.masked_fill(~kept, 0.0).softmax(dim)
+    if cut == "after":
+        return scores.softmax(dim) * kept
+    if cut == "none":
+        return scores.softmax(dim)
+    if cut == "unshifted":
+        return unshifted(scores, kept)
+    if cut in NOT_LOW:
+        return lowered(scores, ~kept, cut).softmax(dim)
+    return scores.masked_fill(~kept, -math.inf).softmax(dim).nan_to_num()
+
+
+def _top_k_by_renormalising(logits, temperature, k):
+    probs = torch.softmax(logits / temperature, dim=-1)
+    smallest = probs.sort(descending=True).values[:, k - 1, None]
+    kept = probs * (probs >= smallest)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def _top_k_row_by_row(logits, temperature, k):
+    rows = []
+    for row in logits:
+        values, at = row.topk(k)
+        rows.append(torch.zeros_like(row).index_add(0, at, F.softmax(values / temperature, 0)))
+    return torch.stack(rows)
+
+
+def _top_k_by_hand(logits, temperature, k):
+    out = []
+    for row in logits.tolist():
+        best = sorted(range(len(row)), key=lambda v: -row[v])[:k]
+        weights = {v: math.exp((row[v] - row[best[0]]) / temperature) for v in best}
+        out.append([weights.get(v, 0.0) / sum(weights.values()) for v in range(len(row))])
+    return torch.tensor(out)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="temperature and top-k",
+    text="""
+    Turn logits into the probabilities to draw the next token from: divide by the temperature, keep
+    only the `k` most probable tokens of each row, and let their probabilities sum to 1. All other
+    tokens get exactly 0.
+    """,
+    reference=_top_k,
+    probes=[
+        (torch.tensor([[2.0, 0.5, 1.0, -1.0]]), 0.5, 2),
+        (draw(113, (3, 7))[0], 2.0, 3),
+        (draw(114, (2, 6), scale=2.0)[0], 0.7, 4),
+        (draw(121, (2, 5), scale=2.0)[0] - 30_000.0, 2.0, 2),
+    ],
+    mistakes=[
+        wrong(
+            "the logits are multiplied by the temperature",
+            "sampling",
+            "Divide: a low temperature makes differences larger and the choice surer.",
+            scale="multiply",
+        ),
+        wrong(
+            "the temperature changes nothing",
+            "sampling",
+            "It divides the logits; dividing probabilities and normalising again undoes it.",
+            scale="none",
+        ),
+        wrong(
+            "the k least probable tokens are kept",
+            "sampling",
+            "Keep the k largest logits.",
+            keep="smallest",
+        ),
+        wrong(
+            "one token too many is kept",
+            "off by one",
+            "Exactly k tokens of each row stay.",
+            extra=1,
+        ),
+        wrong(
+            "one token too few is kept",
+            "off by one",
+            "Exactly k tokens of each row stay.",
+            extra=-1,
+        ),
+        wrong(
+            "the other logits are set to 0",
+            "sampling",
+            "exp(0) is 1, not 0: hide with -inf, before the softmax.",
+            cut="zero",
+        ),
+        not_low_enough("cut", "at -1", "at -100"),
+        not_shifted(cut="unshifted", dim=-1),
+        wrong(
+            "what is left is not normalised again",
+            "normalisation",
+            "The probabilities of the kept tokens must sum to 1.",
+            cut="after",
+        ),
+        wrong(
+            "all tokens are kept",
+            "sampling",
+            "Only k tokens of each row may be drawn.",
+            cut="none",
+        ),
+        wrong(
+            "the softmax runs over the batch",
+            "softmax axis",
+            "Each row is a distribution over the vocabulary: softmax over the last axis.",
+            dim=0,
+        ),
+        wrong(
+            "one threshold holds for the whole batch",
+            "sampling",
+            "Each row has its own k-th largest logit.",
+            {"keep": "first row"},
+            keep="batch",
+        ),
+        wrong(
+            "the k best are looked for down the batch",
+            "softmax axis",
+            "The tokens of one row compete: topk over the last axis.",
+            {"keep": "down the batch, last column"},
+            keep="down the batch",
+            cut="inf",
+        ),
+        wrong(
+            "probabilities are taken for logits",
+            "sampling",
+            "Temperature and cut work on the logits; a softmax of probabilities is nearly even.",
+            cut="twice",
+        ),
+        wrong(
+            "only the k kept probabilities are given",
+            "sampling",
+            "The result is (B, V): every token stays at its place, the others get 0.",
+            place="packed",
+        ),
+        wrong(
+            "all rows are divided by one sum",
+            "normalisation",
+            "Each row is a distribution of its own, so it is divided by its own sum.",
+            cut="one sum",
+        ),
+    ],
+    hints=[
+        "The temperature does not change which tokens are the k best.",
+        "topk(k).values[:, -1:] is the smallest logit that stays.",
+        "masked_fill everything smaller with -inf, then softmax.",
+    ],
+    right_variants=[_top_k_by_renormalising, _top_k_row_by_row, _top_k_by_hand],
+)
+def next_token_probabilities(logits, temperature, k):
+    """Probabilities of the next token.
+
+    logits: (B, V), temperature: above 0, k: in 1..V. Returns (B, V), rows that sum to 1.
+    """
+    smallest = logits.topk(k, dim=-1).values[:, -1:]  # (B, 1)
+    kept = logits.masked_fill(logits < smallest, -math.inf)
+    return torch.softmax(kept / temperature, dim=-1)
+
+
+def _nucleus(probs, p, *, order="falling", limit="before", place="back", left="normalised"):
+    if order == "as given":
+        ordered, at = probs, torch.arange(probs.shape[-1]).expand_as(probs)
+    else:
+        ordered, at = probs.sort(dim=-1, descending=order == "falling")
+    sums = ordered.cumsum(-1)
+    before = sums - ordered
+    lengths = (before < p).sum(-1, keepdim=True)
+    rank = torch.arange(probs.shape[-1])
+    kept = {
+        "before": before < p,
+        "ties": ordered >= ordered.gather(-1, lengths - 1),
+        "longest": (rank < lengths.max()).expand_as(probs),
+        "first row": (rank < lengths[0]).expand_as(probs),
+        "down the batch": ordered.cumsum(0) - ordered < p,
+        "1 - p": before < 1 - p,
+        "of the best": ordered >= p * ordered.amax(-1, keepdim=True),
+        "of the number": (rank < math.ceil(p * probs.shape[-1])).expand_as(probs),
+        "at most": before <= p,
+        "after": sums <= p,
+        "one more": before - F.pad(ordered, (1, 0))[..., :-1] < p,
+        "each": ordered >= p,
+        "never": before < 2.0,
+    }[limit]
+    if place == "mask not moved":
+        return probs * kept / (probs * kept).sum(-1, keepdim=True)
+    if left == "softmax":
+        return torch.zeros_like(probs).scatter(
+            -1, at, ordered.masked_fill(~kept, -math.inf).softmax(-1).nan_to_num()
+        )
+    ordered = ordered * kept
+    if left == "one sum":
+        ordered = ordered / ordered.sum()
+    if left == "normalised":
+        ordered = ordered / ordered.sum(-1, keepdim=True)
+    if place == "sorted":
+        return ordered
+    if place == "gathered":
+        return ordered.gather(-1, at)
+    return torch.zeros_like(probs).scatter(-1, at, ordered)
+
+
+def _nucleus_in_loops(probs, p):
+    out = torch.zeros_like(probs)
+    for row, new in zip(probs, out):
+        total = 0.0
+        for v in row.argsort(descending=True):
+            new[v] = row[v]
+            total += float(row[v])
+            if total >= p:
+                break
+    return out / out.sum(-1, keepdim=True)
+
+
+def _nucleus_by_count(probs, p):
+    sums = probs.sort(descending=True).values.cumsum(-1)
+    size = (sums < p).sum(-1) + 1  # how many tokens stay
+    rank = probs.argsort(-1, descending=True).argsort(-1)
+    return F.normalize(probs * (rank < size[:, None]), p=1, dim=-1)
+
+
+def _nucleus_by_comparing(probs, p):
+    larger = probs[:, None] > probs[:, :, None]  # (B, v, w): is w more probable than v?
+    larger = larger | (probs[:, None] == probs[:, :, None]).tril(-1)  # or as probable, and earlier
+    before = (probs[:, None] * larger).sum(-1)
+    kept = torch.where(before < p, probs, 0.0)
+    return kept / kept.sum(1, keepdim=True)
+
+
+def play_nucleus(answer, probs, p):
+    """The result, with what equally probable tokens get in falling order: any of them may stay."""
+    given = probs.clone()
+    result = answer(probs, p)
+    if not torch.is_tensor(result) or result.shape != given.shape:
+        return result
+    result = result.clone()
+    for row, old in zip(result, given):
+        for value in old.unique():
+            row[old == value] = row[old == value].sort(descending=True).values
+    return result
+
+
+def _distributions(seed, rows, size):
+    return torch.softmax(draw(seed, (rows, size), scale=1.5)[0], dim=-1)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="top-p, or nucleus, sampling",
+    text="""
+    Top-p: from the most probable token on, keep tokens until those kept have a probability of at
+    least `p` together, the one that reaches `p` included. Let the kept ones sum to 1; the others
+    get 0. Every token stays at its place.
+    """,
+    reference=_nucleus,
+    play=play_nucleus,
+    probes=[
+        (torch.tensor([[0.15, 0.4, 0.1, 0.35]]), 0.7),
+        (_distributions(115, 3, 7), 0.6),
+        (_distributions(116, 2, 9), 0.85),
+        (torch.tensor([[0.03, 0.07, 0.9], [0.2, 0.5, 0.3]]), 0.45),
+        (torch.tensor([[0.3, 0.4, 0.3], [0.25, 0.25, 0.5]]), 0.6),
+        (torch.tensor([[0.125, 0.5, 0.125, 0.25]]), 0.5),  # reached exactly
+    ],
+    mistakes=[
+        wrong(
+            "the token that reaches p is dropped",
+            "sampling",
+            "The kept tokens must reach p: a token stays if those before it have not reached it.",
+            limit="after",
+        ),
+        wrong(
+            "one token too many is kept",
+            "off by one",
+            "Stop with the token that reaches p.",
+            limit="one more",
+        ),
+        wrong(
+            "a token more is kept where the sum is exactly p",
+            "off by one",
+            "At least p is enough: a token stays only while those before it have less than p.",
+            limit="at most",
+        ),
+        wrong(
+            "each token is compared with p on its own",
+            "sampling",
+            "It is the running sum that must reach p.",
+            limit="each",
+        ),
+        wrong(
+            "all tokens are kept",
+            "sampling",
+            "Tokens after the one that reaches p get 0.",
+            limit="never",
+        ),
+        wrong(
+            "the sum starts at the least probable token",
+            "sampling",
+            "Sort in falling order: the most probable tokens come first.",
+            order="rising",
+        ),
+        wrong(
+            "the tokens are not sorted",
+            "sampling",
+            "Sort first: the most probable tokens come first, wherever they stand.",
+            order="as given",
+        ),
+        wrong(
+            "the result is in sorted order",
+            "sampling",
+            "Put each probability back to the place of its token (scatter).",
+            place="sorted",
+        ),
+        wrong(
+            "what is left is not normalised again",
+            "normalisation",
+            "The probabilities of the kept tokens must sum to 1.",
+            left="as it is",
+        ),
+        wrong(
+            "tokens tied with the last kept one stay, too",
+            "sampling",
+            "Keep tokens one by one until p is reached; an equally probable one behind that goes.",
+            limit="ties",
+        ),
+        wrong(
+            "one number of kept tokens holds for the whole batch",
+            "sampling",
+            "A row of sure probabilities reaches p sooner: each row has its own cut.",
+            {"limit": "first row"},
+            limit="longest",
+        ),
+        wrong(
+            "the running sum goes down the batch",
+            "softmax axis",
+            "Each row has its own sum over the tokens, the last axis.",
+            limit="down the batch",
+        ),
+        wrong(
+            "a share of p is cut away, not kept",
+            "sampling",
+            "The kept tokens reach p together; what is cut away is the rest.",
+            limit="1 - p",
+        ),
+        wrong(
+            "tokens are compared with a share of the best",
+            "sampling",
+            "That is min-p sampling; top-p looks at the running sum.",
+            limit="of the best",
+        ),
+        wrong(
+            "p is taken for a share of the vocabulary",
+            "sampling",
+            "p is a probability: how many tokens reach it differs from row to row.",
+            limit="of the number",
+        ),
+        wrong(
+            "a mask in sorted order is laid on unsorted tokens",
+            "sampling",
+            "Bring what is kept back to the places of the tokens first (scatter).",
+            place="mask not moved",
+        ),
+        wrong(
+            "the order is applied once more, not undone",
+            "sampling",
+            "gather with the indices of sort sorts; scatter with the same indices undoes it.",
+            place="gathered",
+        ),
+        wrong(
+            "a softmax is taken of the probabilities",
+            "normalisation",
+            "They are no logits: divide them by their sum.",
+            left="softmax",
+        ),
+        wrong(
+            "all rows are divided by one sum",
+            "normalisation",
+            "Each row must sum to 1, so it is divided by its own sum.",
+            left="one sum",
+        ),
+    ],
+    hints=[
+        "sort(descending=True) gives the values and where each of them stood.",
+        "cumsum minus the value itself: what the more probable tokens have together.",
+        "Keep where that is below p, set the rest to 0, scatter back, divide by the sum.",
+    ],
+    right_variants=[_nucleus_in_loops, _nucleus_by_count, _nucleus_by_comparing],
+)
+def nucleus(probs, p):
+    """The smallest set of most probable tokens that reaches p.
+
+    probs: (B, V), rows that sum to 1, p: above 0, at most 1. Returns (B, V), rows that sum to 1.
+    """
+    ordered, place = probs.sort(dim=-1, descending=True)
+    before = ordered.cumsum(dim=-1) - ordered  # what the more probable tokens have together
+    ordered = torch.where(before < p, ordered, 0.0)
+    kept = torch.zeros_like(probs).scatter(-1, place, ordered)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+def _perplexity(
+    logits,
+    targets,
+    pad,
+    *,
+    base="e",
+    per="token",
+    real="both",
+    sign=-1,
+    inner="log",
+    dim=-1,
+    pick="target",
+    shift=False,
+    zero=False,
+):
+    pad = 0 if zero else pad
+    if shift:
+        logits, targets = logits[:, :-1], targets[:, 1:]
+    every = logits.log_softmax(dim)
+    log_probs = {
+        "target": every.gather(-1, targets[..., None]).squeeze(-1),
+        "best": every.amax(-1),
+        "entropy": (every.exp() * every).sum(-1),
+    }[pick]
+    counted = targets != pad
+    above = counted if real in ("both", "above") else torch.ones_like(counted)
+    below = counted if real in ("both", "below") else torch.ones_like(counted)
+    scores = log_probs if inner == "log" else log_probs.exp()
+    scores = scores * above
+    if per == "sentence":
+        means = scores.sum(-1) / below.sum(-1)
+    elif per == "mean of means":
+        means = (scores.sum(-1) / below.sum(-1)).mean()
+    elif per == "text":
+        means = scores.sum() / len(scores)
+    elif per == "sum":
+        means = scores.sum()
+    else:
+        means = scores.sum() / below.sum()
+    if inner == "probability":
+        return (1 / means).mean()
+    if inner == "exp first":
+        return ((sign * log_probs).exp() * above).sum() / below.sum()
+    means = sign * means
+    bases = {"e": means.exp(), "2": 2.0**means, "none": means}
+    bases["e of bits"] = (means / math.log(2)).exp()
+    return bases[base].mean()
+
+
+def _perplexity_by_cross_entropy(logits, targets, pad):
+    return F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=pad).exp()
+
+
+def _perplexity_in_bits(logits, targets, pad):
+    bits = []
+    for row, words in zip(logits.double(), targets):
+        for scores, word in zip(row, words):
+            if word != pad:
+                bits.append(-math.log2(float(torch.softmax(scores, 0)[word])))
+    return 2 ** (sum(bits) / len(bits))
+
+
+def _perplexity_as_root(logits, targets, pad):
+    real = targets != pad
+    chances = logits.double().softmax(-1)[real].gather(1, targets[real][:, None])
+    return float(chances.prod()) ** (-1 / len(chances))
+
+
+def _texts(seed, batch, steps, size, lengths, pad=0):
+    logits = draw(seed, (batch, steps, size), scale=1.5)[0]
+    targets = draw(seed + 50, (batch, steps))[0].mul(100).long().abs() % (size - 1) + 1
+    for row, length in zip(targets, lengths):
+        row[length:] = 0
+    targets[targets == pad], targets[targets == 0] = -1, pad  # 0 and pad change places
+    return logits, targets.clamp(min=0), pad
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="perplexity",
+    text="""
+    The perplexity of a model on some texts: e to the power of the mean negative log-probability of
+    a token. Every real token counts once; padding counts nowhere.
+    """,
+    reference=_perplexity,
+    probes=[
+        _texts(117, 2, 3, 4, [3, 1]),
+        _texts(118, 3, 5, 6, [5, 2, 4]),
+        _texts(119, 2, 7, 5, [3, 7]),
+        _texts(120, 2, 4, 5, [4, 2], pad=2),
+    ],
+    mistakes=[
+        wrong(
+            "the exponential is missing",
+            "perplexity",
+            "The mean negative log-probability is the loss; perplexity is e to that power.",
+            base="none",
+        ),
+        wrong(
+            "2 is raised to a power in nats",
+            "perplexity",
+            "With natural logarithms the base is e, with log2 it is 2.",
+            base="2",
+        ),
+        wrong(
+            "the sign is lost",
+            "log probabilities",
+            "Log probabilities are negative: without the minus the result lies below 1.",
+            sign=1,
+        ),
+        wrong(
+            "the sum is taken, not the mean",
+            "averaging",
+            "Perplexity is per token, or longer texts would always be worse.",
+            per="sum",
+        ),
+        wrong(
+            "the perplexities of the texts are averaged",
+            "averaging",
+            "Take one mean over all tokens, so that every token counts alike.",
+            per="sentence",
+        ),
+        wrong(
+            "padding counts as a prediction",
+            "padding in the loss",
+            "Leave padding out of the sum and of the count.",
+            real="neither",
+        ),
+        wrong(
+            "padding is in the count only",
+            "padding in the loss",
+            "Divide by the number of real tokens.",
+            real="above",
+        ),
+        wrong(
+            "padding is in the sum only",
+            "padding in the loss",
+            "Sum over real tokens only.",
+            real="below",
+        ),
+        wrong(
+            "probabilities are averaged, not their logarithms",
+            "perplexity",
+            "Take the mean of log p, then the exponential.",
+            inner="probability",
+        ),
+        wrong(
+            "the softmax runs over the positions",
+            "softmax axis",
+            "At each position the probabilities over the vocabulary, the last axis, sum to 1.",
+            dim=1,
+        ),
+        wrong(
+            "the means of the texts are averaged",
+            "averaging",
+            "Then a token of a short text counts more; take one mean over all tokens.",
+            per="mean of means",
+        ),
+        wrong(
+            "the sum is divided by the number of texts",
+            "averaging",
+            "Perplexity is per token: divide by the number of real tokens.",
+            per="text",
+        ),
+        wrong(
+            "the perplexities of the tokens are averaged",
+            "perplexity",
+            "First the mean of the negative log-probabilities, then e to that power, once.",
+            inner="exp first",
+        ),
+        wrong(
+            "e is raised to a power in bits",
+            "perplexity",
+            "With log2 the base is 2, with natural logarithms it is e.",
+            base="e of bits",
+        ),
+        wrong(
+            "the target is not looked at",
+            "perplexity",
+            "What counts is the probability that the model gave the token that came.",
+            {"pick": "entropy"},
+            pick="best",
+            per="token",
+        ),
+        wrong(
+            "the targets are shifted once more",
+            "off by one",
+            "The target at position t belongs to the logits at position t already.",
+            shift=True,
+        ),
+        wrong(
+            "the id of padding is taken to be 0",
+            "padding in the loss",
+            "The vocabulary decides which id it is; here it is the argument pad.",
+            zero=True,
+        ),
+    ],
+    hints=[
+        "log_softmax over the vocabulary, then gather the entries of the targets.",
+        "One boolean tensor says which targets are real; it is used twice.",
+        "exp(-(sum over real tokens) / (number of real tokens)).",
+    ],
+    right_variants=[_perplexity_by_cross_entropy, _perplexity_in_bits, _perplexity_as_root],
+)
+def text_perplexity(logits, targets, pad):
+    """Perplexity over the real tokens.
+
+    logits: (B, T, V), targets: (B, T) ids, pad: the id of padding. Returns one number.
+    """
+    log_probs = torch.log_softmax(logits, dim=-1)  # (B, T, V)
+    log_probs = log_probs.gather(-1, targets[..., None]).squeeze(-1)  # (B, T)
+    real = targets != pad
+    return torch.exp(-log_probs[real].mean())
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=2,
+    difficulty=1,
+    trains="the shares of masked-token training",
+    text="""
+    Before you run it: of 2,000 words 15 % are chosen, and of these 80 % become `<mask>`, 10 %
+    another word, 10 % stay. At how many of the 2,000 positions does the loss count?
+    """,
+    mistakes=[
+        wrong(
+            "only the masks are counted",
+            "masked tokens",
+            "Chosen words that were replaced or that stay are guessed as well.",
+            answer=240,
+        ),
+        wrong(
+            "the words that stay are left out",
+            "masked tokens",
+            "A chosen word that stays is guessed as well.",
+            answer=270,
+        ),
+        wrong(
+            "every word is counted",
+            "masked tokens",
+            "The loss leaves out all words that were not chosen.",
+            answer=2000,
+        ),
+        wrong(
+            "80 % of all words are counted",
+            "masked tokens",
+            "The 80 % are a share of the chosen 15 %.",
+            answer=1600,
+        ),
+    ],
+    hints=[
+        "What does the loss leave out?",
+        "The 80, 10 and 10 % say what is read, not what counts.",
+        "It is a share of 2,000.",
+    ],
+)
+def counted_positions():
+    """Positions at which the loss counts:"""
+    return 300
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=2,
+    difficulty=1,
+    trains="reading a perplexity",
+    text="""
+    A model gives each of 57 characters the same probability, whatever came before. What is its
+    perplexity on any text?
+    """,
+    mistakes=[
+        wrong(
+            "the loss is given",
+            "perplexity",
+            "ln 57 is the loss per character; perplexity is e to that power.",
+            answer=math.log(57),
+        ),
+        wrong(
+            "the loss in bits is given",
+            "perplexity",
+            "log2 57 is the number of bits per character; perplexity is 2 to that power.",
+            answer=math.log2(57),
+        ),
+        wrong(
+            "the probability is given",
+            "perplexity",
+            "Perplexity is 1 over it: among how many the model seems to choose.",
+            answer=1 / 57,
+        ),
+        wrong(
+            "half of it is given",
+            "perplexity",
+            "No mean guess is meant: exp(-ln(1/57)).",
+            answer=28.5,
+        ),
+    ],
+    hints=[
+        "What is the log-probability of every character?",
+        "The mean of equal numbers is that number.",
+        "exp and ln undo each other.",
+    ],
+)
+def uniform_perplexity():
+    """Perplexity of a model that finds 57 characters equally probable:"""
+    return 57
+
+
+_ORDER = [
+    "masked self-attention",
+    "add & norm",
+    "cross-attention",
+    "add & norm",
+    "feed-forward network",
+    "add & norm",
+]
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=1,
+    trains="drawing a decoder block from memory",
+    text="""
+    Draw one decoder block of the encoder-decoder on paper, with post-norm as in the paper. Then
+    write down its parts in the order of the data, as a list of strings. Use `"masked
+    self-attention"`, `"self-attention"`, `"cross-attention"`, `"feed-forward network"`, `"add &
+    norm"` and `"embedding"`, each as often as it occurs.
+    """,
+    mistakes=[
+        wrong(
+            "the embedding is taken into the block",
+            "block order",
+            "Embedding and positions stand once before the stack, not in every block.",
+            answer=["embedding", *_ORDER],
+        ),
+        wrong(
+            "the cross-attention is missing",
+            "block order",
+            "That is a block of a decoder-only model: it does not see a source.",
+            answer=[_ORDER[0], *_ORDER[3:]],
+        ),
+        wrong(
+            "the cross-attention comes first",
+            "block order",
+            "The decoder first reads what it has said, then asks the source.",
+            answer=[_ORDER[2], "add & norm", _ORDER[0], *_ORDER[3:]],
+        ),
+        wrong(
+            "the self-attention is not masked",
+            "mask missing",
+            "In the decoder a position must not see a later one.",
+            answer=["self-attention", *_ORDER[1:]],
+        ),
+        wrong(
+            "there is only one add & norm",
+            "block order",
+            "Every sub-layer has its own residual connection and its own norm.",
+            answer=[*_ORDER[0:3:2], *_ORDER[4:]],
+        ),
+        wrong(
+            "an encoder block is given",
+            "block order",
+            "That is the encoder: full self-attention and no look at a source.",
+            answer=["self-attention", *_ORDER[3:]],
+        ),
+    ],
+    hints=[
+        "There are three sub-layers. What does each of them read?",
+        "After every sub-layer stands the same thing.",
+        "First the target itself, then the source, then each position alone.",
+    ],
+)
+def decoder_order():
+    """The parts of a decoder block, from its input to its output:"""
+    return [
+        "masked self-attention",
+        "add & norm",
+        "cross-attention",
+        "add & norm",
+        "feed-forward network",
+        "add & norm",
+    ]

@@ -1,0 +1,941 @@
+"""Exercises of notebook 12: loss, schedule, clipping, accumulation, and what models cost."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_utils.checker.model import exercise, wrong
+from course_utils.checker.probes import draw
+
+NOTEBOOK = "12_training_in_practice"
+
+
+def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows", logs="softmax",
+            minus=True, less="nothing"):  # fmt: skip
+    rows, size = logits.shape
+    share = {"V": smoothing / size, "V - 1": smoothing / (size - 1), "whole": smoothing}[others]
+    top = {"keeps": 1 - smoothing + share, "loses": 1 - smoothing, "all": 1.0}[right]
+    target = torch.full((rows, size), share)
+    target[torch.arange(rows), targets] = top
+    if right == "turned":
+        target = smoothing * F.one_hot(targets, size) + (1 - smoothing) / size
+    if logs == "smoothed":
+        log_probs = ((1 - smoothing) * logits.softmax(-1) + smoothing / size).log()
+        return F.nll_loss(log_probs, targets)
+    log_probs = {
+        "softmax": logits.log_softmax(-1),
+        "columns": logits.log_softmax(0),
+        "none": logits.softmax(-1),
+        "twice": logits.softmax(-1).log_softmax(-1),
+    }[logs]
+    loss = -(target * log_probs).sum()
+    if less == "entropy":
+        loss = loss + torch.xlogy(target, target).sum()
+    loss = loss if minus else -loss
+    return loss / {"rows": rows, "entries": rows * size, "none": 1}[mean]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=1,
+    trains="label smoothing by hand",
+    text="""
+    Label smoothing: every token gets `smoothing / V` of the probability, the right one
+    `1 - smoothing` on top of that. Give back the mean cross-entropy against these targets, from the
+    logits and without torch's `label_smoothing`.
+    """,
+    reference=_smooth,
+    probes=[
+        (draw(121, (1, 3))[0], torch.tensor([2]), 0.3),
+        (draw(122, (3, 5), scale=2.0)[0], torch.tensor([4, 0, 1]), 0.1),
+        (draw(123, (2, 6))[0], torch.tensor([5, 5]), 0.2),
+    ],
+    mistakes=[
+        wrong(
+            "the smoothed share is split among V - 1 tokens, but the right one gets a part too",
+            "smoothing",
+            "The share is spread over all V tokens, the right one included.",
+            others="V - 1",
+        ),
+        wrong(
+            "every token gets the whole share",
+            "smoothing",
+            "The V tokens share it: smoothing / V for each.",
+            others="whole",
+        ),
+        wrong(
+            "the right token gets nothing of the smoothed share",
+            "smoothing",
+            "The right token has 1 - smoothing and, like all the others, smoothing / V.",
+            right="loses",
+        ),
+        wrong(
+            "the right token keeps a probability of 1",
+            "smoothing",
+            "The target sums to 1: what the others get, the right token gives.",
+            right="all",
+        ),
+        wrong(
+            "the loss is not averaged",
+            "averaging",
+            "Divide the sum by the number of tokens to predict.",
+            mean="none",
+        ),
+        wrong(
+            "the mean is over the vocabulary, too",
+            "averaging",
+            "Sum over the vocabulary (it is one expectation), then average over the tokens.",
+            mean="entries",
+        ),
+        wrong(
+            "the softmax runs over the tokens",
+            "softmax axis",
+            "Probabilities sum to 1 over the vocabulary, the last axis.",
+            logs="columns",
+        ),
+        wrong(
+            "probabilities stand where their logarithms belong",
+            "log probabilities",
+            "Cross-entropy is minus the sum of target times log probability.",
+            logs="none",
+        ),
+        wrong(
+            "the share is split among the other V - 1 tokens only",
+            "smoothing",
+            "Some write it so, but here all V tokens get smoothing / V, the right one on top "
+            "of its own.",
+            others="V - 1",
+            right="loses",
+            logs="softmax",
+        ),
+        wrong(
+            "smoothing and 1 - smoothing change places",
+            "smoothing",
+            "The right token keeps 1 - smoothing; smoothing is the small part, which is spread.",
+            right="turned",
+        ),
+        wrong(
+            "the prediction is smoothed, not the target",
+            "smoothing",
+            "The model's probabilities stay as they are; only the target is mixed with 1 / V.",
+            logs="smoothed",
+            right="keeps",
+        ),
+        wrong(
+            "the KL divergence is given",
+            "smoothing",
+            "It is smaller by the entropy of the targets; the cross-entropy alone is asked for.",
+            less="entropy",
+        ),
+        wrong(
+            "the softmax is taken twice",
+            "log probabilities",
+            "log_softmax takes logits, not probabilities.",
+            logs="twice",
+        ),
+        wrong(
+            "the minus sign is missing",
+            "log probabilities",
+            "Log probabilities are negative, and a loss is minus their mean.",
+            minus=False,
+        ),
+    ],
+    hints=[
+        "First make the target distribution, (N, V); each of its rows sums to 1.",
+        "F.one_hot(targets, V) is the target without smoothing. How do you mix it with 1 / V?",
+        "log_softmax of the logits, times the target, summed over V; the sign; the mean over N.",
+    ],
+    right_variants=[
+        lambda x, y, s: F.cross_entropy(x.double(), y, label_smoothing=s),
+        lambda x, y, s: (
+            x.logsumexp(-1) - (1 - s) * x.gather(1, y[:, None])[:, 0] - s * x.mean(-1)
+        ).mean(),
+        lambda x, y, s: (
+            sum(
+                -math.log(p) * (s / len(row) + (1 - s) * (v == t))
+                for row, t in zip(x.softmax(-1).tolist(), y.tolist(), strict=True)
+                for v, p in enumerate(row)
+            )
+            / len(x)
+        ),
+    ],
+)
+def label_smoothed_loss(logits, targets, smoothing):
+    """Mean cross-entropy against smoothed targets.
+
+    logits: (N, V), targets: (N,) ids, smoothing: a number in 0..1. Returns one number.
+    """
+    size = logits.shape[-1]
+    target = F.one_hot(targets, size) * (1 - smoothing) + smoothing / size  # (N, V)
+    return -(target * logits.log_softmax(dim=-1)).sum(dim=-1).mean()
+
+
+def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0, scale="peak"):
+    step = step + count
+    early, late = max(0, step - 1), warmup / max(1, step - warmup)
+    up = {"line": step / warmup, "from 0": early / warmup, "late": step / (warmup + 1),
+          "whole": step // warmup, "square": (step / warmup) ** 2, "none": 1.0}[rise]  # fmt: skip
+    down = {
+        "root": math.sqrt(warmup / step) if step else math.inf,
+        "linear": warmup / step if step else math.inf,
+        "none": 1.0,
+        "own root": 1 / math.sqrt(step) if step else math.inf,
+        "since the peak": 1 / math.sqrt(max(0, step - warmup) + 1),
+        "since the peak, from 0": 1 / math.sqrt(max(1, step - warmup)),
+        "since the warm-up": math.sqrt(late) if step > warmup else 1.0,
+    }[decay]
+    if pick == "cases":
+        share = up if step <= warmup else down
+    else:
+        share = min(up, down) if pick == "min" else max(up, down)
+    scales = {"peak": peak, "share": 1.0, "paper": peak / math.sqrt(warmup)}
+    return share * scales[scale]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=1,
+    trains="warm-up and inverse square root",
+    text="""
+    The learning rate of update `step` (1, 2, 3, ...): from `peak / warmup` up in a line to `peak`
+    at `step = warmup`, then down with the inverse square root of the step, without a jump.
+    """,
+    reference=_rate,
+    probes=[
+        (1, 0.5, 4),
+        (4, 0.5, 4),
+        (16, 0.5, 4),
+        (90, 0.8, 10),
+        (3, 0.8, 10),
+        (13, 0.8, 10),
+    ],
+    mistakes=[
+        wrong(
+            "steps are counted from 0",
+            "off by one",
+            "The first update is step 1, so it has the rate peak / warmup and not 0.",
+            {"count": 0, "rise": "from 0"},
+            count=-1,
+        ),
+        wrong(
+            "the step is one too large",
+            "off by one",
+            "Here steps count from 1 already.",
+            count=1,
+        ),
+        wrong(
+            "the decay is 1 / step",
+            "learning rate",
+            "The root is missing: after 4 times the warm-up the rate is half of the peak.",
+            decay="linear",
+        ),
+        wrong(
+            "the decay does not start at the peak",
+            "learning rate",
+            "1 / sqrt(step) is far below 1 at the end of the warm-up; use sqrt(warmup / step).",
+            decay="own root",
+        ),
+        wrong(
+            "the decay counts steps from the peak",
+            "learning rate",
+            "The root is that of the step itself, sqrt(warmup / step); 1 / sqrt(step - warmup + 1) "
+            "falls much faster.",
+            {"decay": "since the peak, from 0"},
+            decay="since the peak",
+        ),
+        wrong(
+            "nothing decays",
+            "learning rate",
+            "After the warm-up the rate falls as the inverse root of the step.",
+            decay="none",
+        ),
+        wrong(
+            "there is no warm-up",
+            "learning rate",
+            "The first updates are small: the rate rises in a line.",
+            rise="none",
+        ),
+        wrong(
+            "the warm-up is not a line",
+            "learning rate",
+            "Half-way through the warm-up the rate is half of the peak.",
+            rise="square",
+        ),
+        wrong(
+            "the larger of the two branches is taken",
+            "learning rate",
+            "Before the warm-up ends the line is lower, after it the root: take the minimum.",
+            pick="max",
+        ),
+        wrong(
+            "the share of the peak is given",
+            "learning rate",
+            "Multiply the share by the peak.",
+            scale="share",
+        ),
+        wrong(
+            "the warm-up is taken off the step",
+            "learning rate",
+            "sqrt(warmup / (step - warmup)) jumps up behind the peak; take the step itself.",
+            {"pick": "cases"},
+            decay="since the warm-up",
+        ),
+        wrong(
+            "the peak comes one step late",
+            "off by one",
+            "At step = warmup the rate is the peak itself: step / warmup.",
+            rise="late",
+        ),
+        wrong(
+            "the rise is cut to whole numbers",
+            "learning rate",
+            "// gives 0 until the warm-up is over: use /.",
+            rise="whole",
+        ),
+        wrong(
+            "the paper's formula is multiplied by the peak",
+            "learning rate",
+            "min(s^-0.5, s w^-1.5) is w^-0.5 at its highest, not 1: times the root of warmup.",
+            scale="paper",
+        ),
+    ],
+    hints=[
+        "Write the two branches as shares of the peak; both are 1 at step = warmup.",
+        "Rising: step / warmup. Falling: which root is 1 at step = warmup?",
+        "The smaller of the two is always the right one.",
+    ],
+    right_variants=[
+        lambda s, p, w: p * s / w if s < w else p * (w / s) ** 0.5,
+        lambda s, p, w: p * w**0.5 * min(s**-0.5, s * w**-1.5),
+        lambda s, p, w: torch.tensor([s / w, math.sqrt(w / s)], dtype=torch.float64).min() * p,
+    ],
+)
+def warmup_inverse_sqrt(step, peak, warmup):
+    """The learning rate of update `step`, which counts from 1."""
+    return peak * min(step / warmup, math.sqrt(warmup / step))
+
+
+def _clip(gradients, limit, *, norm="joint", when="too large", how="scale", power=2):
+    def size(tensors):
+        if power == 1:
+            return sum(g.abs().sum() for g in tensors)
+        if power == "max":
+            return torch.stack([g.abs().max() for g in tensors]).max()
+        if power == "mean square":
+            return torch.cat([g.flatten() for g in tensors]).square().mean().sqrt()
+        if power == "squared":
+            return sum(g.square().sum() for g in tensors)
+        return torch.sqrt(sum(g.square().sum() for g in tensors))
+
+    if how == "clamp":
+        return [g.clamp(-limit, limit) for g in gradients]
+    if how == "handed back" and size(gradients) <= limit:
+        return gradients
+    if how == "drop" and size(gradients) > limit:
+        return [torch.zeros_like(g) for g in gradients]
+    if norm == "rows":
+        rows = [g.norm(dim=-1, keepdim=True) for g in gradients]
+        return [g * (limit / n).clamp(max=1.0) for g, n in zip(gradients, rows, strict=True)]
+    if how == "one after another":
+        result = list(gradients)
+        for i, g in enumerate(gradients):
+            result[i] = g * min(1.0, limit / size(result))
+        return result
+    sizes = {
+        "mean": [sum(size([g]) for g in gradients) / len(gradients)] * len(gradients),
+        "joint": [size(gradients)] * len(gradients),
+        "each": [size([g]) for g in gradients],
+        "largest": [max(size([g]) for g in gradients)] * len(gradients),
+        "sum": [sum(size([g]) for g in gradients)] * len(gradients),
+    }[norm]
+    factors = [limit / n for n in sizes]
+    if when == "too large":
+        factors = [min(1.0, f) for f in factors]
+    if how == "divide":
+        factors = [f / limit for f in factors] if factors[0] < 1 else factors
+    if how == "turned":
+        factors = [1 / f for f in factors]
+    if how == "turned, at most 1":
+        factors = [min(1.0, n / limit) for n in sizes]
+    return [g * f for g, f in zip(gradients, factors, strict=True)]
+
+
+def play_clip(answer, gradients, limit):
+    """The result, and whether its tensors are new ones or those that were given."""
+    output = answer(gradients, limit)
+    given = {g.data_ptr() for g in gradients}
+    tensors = [x for x in output if torch.is_tensor(x)] if isinstance(output, (list, tuple)) else []
+    return {"output": output, "new tensors": not any(x.data_ptr() in given for x in tensors)}
+
+
+def _clip_by_torch(gradients, limit):
+    parameters = [nn.Parameter(torch.zeros_like(g)) for g in gradients]
+    for p, g in zip(parameters, gradients, strict=True):
+        p.grad = g.clone()
+    nn.utils.clip_grad_norm_(parameters, limit)
+    return [p.grad for p in parameters]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="gradient clipping by norm",
+    text="""
+    Clip gradients by their **joint** norm: all tensors together are one long vector. When that
+    vector is longer than `limit`, shorten it to `limit`, in the same direction; else leave it.
+    """,
+    reference=_clip,
+    play=play_clip,
+    probes=[
+        ([torch.tensor([3.0, 0.5]), torch.tensor([[-4.0]])], 1.0),
+        ([torch.tensor([0.3, -0.2]), torch.tensor([[0.1, 0.05]])], 2.0),
+        (list(draw(124, (2, 3), (4,), (1, 2), scale=3.0)), 2.5),
+    ],
+    mistakes=[
+        wrong(
+            "every tensor is clipped by its own norm",
+            "gradient norm",
+            "One factor for all, or the direction of the step changes.",
+            norm="each",
+        ),
+        wrong(
+            "the norms of the tensors are added",
+            "gradient norm",
+            "Squares add: the root of the sum of all squares.",
+            norm="sum",
+        ),
+        wrong(
+            "the norm of the largest tensor is taken for all",
+            "gradient norm",
+            "All tensors count: the root of the sum of all squares.",
+            norm="largest",
+        ),
+        wrong(
+            "short gradients are made longer",
+            "gradient norm",
+            "A gradient below the limit stays as it is.",
+            when="always",
+        ),
+        wrong(
+            "entries are clamped one by one",
+            "gradient norm",
+            "That is clipping by value; it changes the direction.",
+            how="clamp",
+        ),
+        wrong(
+            "a long gradient is thrown away",
+            "gradient norm",
+            "It is shortened to the limit, not to zero.",
+            how="drop",
+        ),
+        wrong(
+            "short gradients are handed back themselves, not copies",
+            "gradient norm",
+            "New tensors are promised: whoever changes the result would change what was given.",
+            how="handed back",
+        ),
+        wrong(
+            "a long gradient is shortened to 1, whatever the limit",
+            "gradient norm",
+            "The new length is the limit: the factor is limit / norm.",
+            how="divide",
+        ),
+        wrong(
+            "the root of the sum of squares is missing",
+            "gradient norm",
+            "The norm is the square root of the sum of all squares.",
+            power="squared",
+        ),
+        wrong(
+            "the norm is the sum of absolute values",
+            "gradient norm",
+            "The length of a vector is the root of the sum of its squares.",
+            power=1,
+        ),
+        wrong(
+            "the norm is the largest entry",
+            "gradient norm",
+            "The length of a vector is the root of the sum of its squares.",
+            power="max",
+        ),
+        wrong(
+            "every row is clipped by its own norm",
+            "gradient norm",
+            "All entries of all tensors are one vector with one norm.",
+            norm="rows",
+            how="scale",
+        ),
+        wrong(
+            "the norms of the tensors are averaged",
+            "gradient norm",
+            "All tensors count in full: the root of the sum of all squares.",
+            norm="mean",
+        ),
+        wrong(
+            "the norm is the root of the mean square",
+            "gradient norm",
+            "The length is the root of the sum of squares; no count divides it.",
+            power="mean square",
+        ),
+        wrong(
+            "the factor is turned over",
+            "gradient norm",
+            "limit / norm is below 1 and shortens; norm / limit lengthens.",
+            {"how": "turned, at most 1"},
+            how="turned",
+        ),
+        wrong(
+            "the norm is taken anew after each tensor",
+            "gradient norm",
+            "Take the joint norm once, before anything is shortened.",
+            how="one after another",
+        ),
+    ],
+    hints=[
+        "First one number: the length of the vector of all entries of all tensors.",
+        "Which factor brings that length to the limit? When may it not be used?",
+        "min(1, limit / length) covers both cases.",
+    ],
+    right_variants=[
+        _clip_by_torch,
+        lambda g, limit: [
+            x / max(1.0, torch.cat([y.flatten() for y in g]).norm().item() / limit) for x in g
+        ],
+        lambda g, limit: (
+            lambda n: tuple(x.clone() if n <= limit else x.double() * (limit / n) for x in g)
+        )(math.hypot(*(float(y.norm()) for y in g))),
+    ],
+)
+def clip_by_norm(gradients, limit):
+    """Shorten gradients whose joint norm is above the limit.
+
+    gradients: a list of tensors of any shapes, limit: a positive number.
+    Returns new tensors of the same shapes; the given ones stay as they are.
+    """
+    length = torch.sqrt(sum(g.square().sum() for g in gradients))
+    factor = min(1.0, limit / length)
+    return [g * factor for g in gradients]
+
+
+def _accumulate(weight, micro_batches, pad, *, average="tokens", hide="loss", add="all",
+                logits="plain", zero=False):  # fmt: skip
+    pad = 0 if zero else pad
+    gradients, counts = [], []
+    for x, targets in micro_batches:
+        w = weight.detach().clone().requires_grad_()
+        scores = (x @ w).softmax(-1) if logits == "softmax" else x @ w
+        losses = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="none")
+        real = targets != pad
+        kept = losses if hide in ("nothing", "below only") else losses * real.flatten()
+        if average == "each sentence":
+            kept = kept.view_as(targets) / real.sum(1, keepdim=True)
+        kept.sum().backward()
+        gradients.append(w.grad)
+        counts.append(real.numel() if hide in ("nothing", "above only") else int(real.sum()))
+    if add == "last":
+        gradients, counts = gradients[-1:], counts[-1:]
+    total = sum(gradients)
+    if add == "twice":  # the sums so far are added up, as .grad holds them
+        total = sum(sum(gradients[: i + 1]) for i in range(len(gradients)))
+    means = [g / n for g, n in zip(gradients, counts)]
+    sentences = [len(x) for x, _ in micro_batches][-len(means) :]
+    positions = [targets.numel() for _, targets in micro_batches][-len(means) :]
+
+    def weighed(sizes):
+        return sum(mean * n for mean, n in zip(means, sizes)) / sum(sizes)
+
+    return {
+        "tokens": total / sum(counts),
+        "means": sum(means) / len(micro_batches),
+        "sum of means": sum(means),
+        "sum": total,
+        "micro-batches": total / len(micro_batches),
+        "last count": total / counts[-1],
+        "sentences": weighed(sentences),
+        "positions": weighed(positions),
+        "each sentence": total / sum(sentences),
+    }[average]
+
+
+def _accumulate_at_once(weight, micro_batches, pad):
+    w = weight.double().requires_grad_()
+    logits = torch.cat([(x.double() @ w).flatten(0, 1) for x, _ in micro_batches])
+    targets = torch.cat([y.flatten() for _, y in micro_batches])
+    return torch.autograd.grad(F.cross_entropy(logits, targets, ignore_index=pad), w)[0]
+
+
+def _accumulate_by_formula(weight, micro_batches, pad):
+    gradient, tokens = 0, 0
+    for x, y in micro_batches:
+        real = y != pad  # (B, T)
+        error = (x @ weight).softmax(-1) - F.one_hot(y, weight.shape[1])  # (B, T, V)
+        gradient = gradient + torch.einsum("btd,btv->dv", x * real[..., None], error)
+        tokens = tokens + real.sum()
+    return gradient / tokens
+
+
+def _accumulate_weighted(weight, micro_batches, pad):
+    w = nn.Parameter(weight.detach().clone())
+    counts = [int((y != pad).sum()) for _, y in micro_batches]
+    for (x, y), n in zip(micro_batches, counts, strict=True):
+        loss = F.cross_entropy((x @ w).transpose(1, 2), y, ignore_index=pad)
+        (loss * n / sum(counts)).backward()
+    return w.grad
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="accumulation with unequal token counts",
+    text="""
+    Gradient accumulation done right: the gradient of the mean loss **per real token** of the whole
+    batch, from micro-batches that come one at a time and hold different numbers of real tokens.
+    The model here is one matrix: `logits = x @ weight`.
+    """,
+    reference=_accumulate,
+    probes=[
+        (
+            draw(125, (2, 3))[0],
+            [
+                (draw(126, (1, 2, 2))[0], torch.tensor([[1, 2]])),
+                (draw(127, (1, 3, 2))[0], torch.tensor([[2, 0, 0]])),
+            ],
+            0,
+        ),
+        (
+            draw(128, (3, 4))[0],
+            [
+                (draw(129, (2, 4, 3))[0], torch.tensor([[1, 2, 3, 1], [3, 1, 0, 0]])),
+                (draw(130, (1, 2, 3))[0], torch.tensor([[3, 0]])),
+                (draw(131, (2, 3, 3))[0], torch.tensor([[2, 2, 0], [1, 0, 0]])),
+            ],
+            0,
+        ),
+        (
+            draw(132, (2, 3))[0],
+            [
+                (draw(133, (2, 3, 2))[0], torch.tensor([[0, 1, 2], [1, 2, 2]])),
+                (draw(134, (1, 2, 2))[0], torch.tensor([[0, 2]])),
+            ],
+            2,
+        ),
+    ],
+    mistakes=[
+        wrong(
+            "the mean of the micro-batches' means is taken",
+            "averaging",
+            "A token in a short micro-batch then counts more; divide the sum over all real tokens "
+            "by their number.",
+            average="means",
+        ),
+        wrong(
+            "the means of the micro-batches are added",
+            "averaging",
+            "The gradient grows with the number of micro-batches.",
+            average="sum of means",
+        ),
+        wrong(
+            "the sum is not divided",
+            "averaging",
+            "Divide by the number of real tokens of the whole batch.",
+            average="sum",
+        ),
+        wrong(
+            "the sum is divided by the number of micro-batches",
+            "averaging",
+            "Divide by the number of real tokens of the whole batch.",
+            average="micro-batches",
+        ),
+        wrong(
+            "padding is counted below the line",
+            "padding in the loss",
+            "It adds no loss, so it may not be counted either.",
+            hide="above only",
+        ),
+        wrong(
+            "padding is predicted, too",
+            "padding in the loss",
+            "Leave positions out whose target is padding.",
+            hide="nothing",
+        ),
+        wrong(
+            "only the last micro-batch counts",
+            "gradient",
+            "Gradients of all micro-batches add up; do not reset between them.",
+            add="last",
+        ),
+        wrong(
+            "the means are weighed by numbers of sentences",
+            "averaging",
+            "A sentence may be short: weigh each micro-batch by its number of real tokens.",
+            average="sentences",
+        ),
+        wrong(
+            "the means are weighed by numbers of positions",
+            "padding in the loss",
+            "Padding is among the positions: weigh each micro-batch by its number of real tokens.",
+            average="positions",
+        ),
+        wrong(
+            "every sentence counts alike",
+            "averaging",
+            "The mean is per real token: a longer sentence counts more.",
+            average="each sentence",
+        ),
+        wrong(
+            "padding is summed above the line",
+            "padding in the loss",
+            "Only real tokens are counted, so only their losses may be added (ignore_index).",
+            hide="below only",
+        ),
+        wrong(
+            "the count is that of the last micro-batch",
+            "averaging",
+            "The numbers of real tokens add up over the micro-batches, as the gradients do.",
+            average="last count",
+        ),
+        wrong(
+            "gradients are added twice",
+            "gradient",
+            ".grad holds the sum so far already; adding it to a sum of your own counts early "
+            "ones again.",
+            add="twice",
+        ),
+        wrong(
+            "the softmax is taken twice",
+            "log probabilities",
+            "cross_entropy takes logits and does the softmax itself.",
+            logits="softmax",
+        ),
+        wrong(
+            "the id of padding is taken to be 0",
+            "padding in the loss",
+            "Which id is padding is said by the argument pad.",
+            zero=True,
+        ),
+    ],
+    hints=[
+        "What must each micro-batch hand over so that the mean over all tokens can be formed?",
+        'Losses with reduction="sum" add; so do numbers of real tokens.',
+        "Call backward once a micro-batch; gradients add up in .grad; divide once at the end.",
+    ],
+    right_variants=[_accumulate_at_once, _accumulate_by_formula, _accumulate_weighted],
+)
+def accumulated_gradient(weight, micro_batches, pad):
+    """The gradient of the mean loss per real token, micro-batch by micro-batch.
+
+    weight: (d, V), micro_batches: a list of x (B, T, d) with targets (B, T), pad: the id of
+    padding among the targets. Returns the gradient for weight, (d, V).
+    """
+    weight, tokens = weight.clone().requires_grad_(), 0
+    for x, targets in micro_batches:
+        logits = (x @ weight).flatten(0, 1)  # (B * T, V)
+        F.cross_entropy(logits, targets.flatten(), ignore_index=pad, reduction="sum").backward()
+        tokens += int((targets != pad).sum())
+    return weight.grad / tokens
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=1,
+    trains="the peak of the paper's schedule",
+    text="""
+    A wider model, `d_model = 1024`, with a warm-up of 4000 steps: how large is its learning rate at
+    the peak, by the paper's $d^{-0.5} \\min(s^{-0.5}, s\\,w^{-1.5})$? Three digits are enough.
+    """,
+    mistakes=[
+        wrong(
+            "the width of the base model is used",
+            "learning rate",
+            "d_model is 1024 here; the wider model gets the lower peak.",
+            answer=(512 * 4000) ** -0.5,
+        ),
+        wrong(
+            "the factor of the width is left out",
+            "learning rate",
+            "The warm-up gives 4000^-0.5; multiply it by d_model^-0.5.",
+            answer=4000**-0.5,
+        ),
+        wrong(
+            "the factor of the warm-up is left out",
+            "learning rate",
+            "At the peak, s = 4000, the minimum is 4000^-0.5.",
+            answer=1024**-0.5,
+        ),
+        wrong(
+            "the rate of the first step is given",
+            "learning rate",
+            "The peak is at s = w = 4000.",
+            answer=1024**-0.5 * 4000**-1.5,
+        ),
+    ],
+    hints=[
+        "At which step are the two branches of the minimum equal?",
+        "There the minimum is the inverse root of the warm-up.",
+        "So one over the root of a product of two numbers.",
+    ],
+)
+def peak_learning_rate():
+    """The learning rate at the peak:"""
+    return (1024 * 4000) ** -0.5
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=5,
+    difficulty=2,
+    trains="counting an encoder layer",
+    text="""
+    How many parameters has one encoder layer of the base size? `d_model = 512`, `d_ff = 2048`,
+    biases in all linear layers, two layer normalisations.
+    """,
+    mistakes=[
+        wrong(
+            "the biases are left out",
+            "counting",
+            "Four times 512 in the attention, 2048 + 512 in the feed-forward network.",
+            answer=4 * 512**2 + 2 * 512 * 2048 + 2 * 2 * 512,
+        ),
+        wrong(
+            "the layer normalisations are left out",
+            "counting",
+            "Each has a gain and a shift for every feature.",
+            answer=4 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512,
+        ),
+        wrong(
+            "the output projection is left out",
+            "counting",
+            "The attention has four matrices: W_q, W_k, W_v and W_o.",
+            answer=3 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512,
+        ),
+        wrong(
+            "every head gets matrices of the full size",
+            "counting",
+            "Heads split the matrices: the number of heads does not change the count.",
+            answer=8 * 4 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512,
+        ),
+        wrong(
+            "the decoder layer is counted",
+            "counting",
+            "An encoder layer has one attention and two normalisations.",
+            answer=8 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 3 * 2 * 512,
+        ),
+    ],
+    hints=[
+        "Attention: four square matrices, each with a bias.",
+        "Feed-forward network: 512 to 2048 and back, each with a bias of its output's size.",
+        "A layer normalisation has two vectors of d_model numbers.",
+    ],
+)
+def encoder_layer_parameters():
+    """Parameters of one encoder layer of the base model:"""
+    return 4 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=1,
+    trains="the memory of a half-precision tensor",
+    text="""
+    The attention weights of one layer, for 16 sentences of 512 tokens and 8 heads, are kept in
+    bfloat16. How many MiB (of $2^{20}$ bytes) is that?
+    """,
+    mistakes=[
+        wrong(
+            "the size in float32 is given",
+            "memory",
+            "bfloat16 has 16 bits, 2 bytes; float32 has 4.",
+            answer=128,
+        ),
+        wrong(
+            "one byte per number is taken",
+            "memory",
+            "16 bits are 2 bytes.",
+            answer=32,
+        ),
+        wrong(
+            "the heads are left out",
+            "memory",
+            "Each head has a map of its own.",
+            answer=8,
+        ),
+        wrong(
+            "the sentences are left out",
+            "memory",
+            "Each sentence has maps of its own.",
+            answer=4,
+        ),
+        wrong(
+            "millions of bytes are given",
+            "memory",
+            "A MiB has 2^20 = 1,048,576 bytes.",
+            answer=67.108864,
+        ),
+    ],
+    hints=[
+        "The weights have the shape (B, h, T, T).",
+        "How many bytes has a number of 16 bits?",
+        "All sizes are powers of 2: add the exponents and take 20 away.",
+    ],
+)
+def attention_map_mebibytes():
+    """MiB of the weights (16, 8, 512, 512) in bfloat16:"""
+    return 64
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="the bubble of a pipeline",
+    text="""
+    A pipeline of 4 stages works on 12 micro-batches, all forward passes first and then all backward
+    passes; every pass of a stage takes one tick. Which share of the ticks of a stage is idle?
+    """,
+    mistakes=[
+        wrong(
+            "the idle share of a single batch is given",
+            "pipeline",
+            "Without micro-batches 3 of 4 ticks are idle; 12 of them fill the pipeline.",
+            answer=0.75,
+        ),
+        wrong(
+            "the idle ticks are compared with the busy ones",
+            "pipeline",
+            "3 idle for 12 busy ticks: of all 15 ticks that is another share.",
+            answer=0.25,
+        ),
+        wrong(
+            "one stage too many is waited for",
+            "pipeline",
+            "The last stage waits for the 3 stages before it, so 3 ticks and not 4.",
+            answer=4 / 15,
+        ),
+        wrong(
+            "the busy share is given",
+            "pipeline",
+            "Idle are 3 of 15 ticks, not 12 of 15.",
+            answer=0.8,
+        ),
+    ],
+    hints=[
+        "Draw it: one row for each stage, one column for each tick.",
+        "When does the last stage start? How many ticks of forward passes does it then have?",
+        "Idle ticks over idle and busy ones; the backward half looks the same.",
+    ],
+)
+def pipeline_bubble():
+    """The idle share of a pipeline of 4 stages and 12 micro-batches:"""
+    return 3 / 15

@@ -1,0 +1,512 @@
+"""Exercises of notebook 15: snippets of the notes, put right."""
+
+import math
+
+import torch
+from torch import nn
+
+from course_utils.checker.common import lowered
+from course_utils.checker.model import exercise, wrong
+from course_utils.checker.probes import draw, far_below
+
+NOTEBOOK = "15_mistakes_clinic"
+
+
+def _any_width(max_len, d_model, *, last="sine", order="alternate", exponent="width", first=0,
+               cosines_at="pair"):  # fmt: skip
+    even = torch.arange(0, d_model, 2)
+    sizes = {
+        "width": d_model,
+        "index": 2 * d_model,
+        "pairs": d_model // 2,
+        "even width": d_model - d_model % 2,
+        "rounded up": d_model + d_model % 2,
+        "last": max(1, d_model - 1),
+    }
+    size = sizes[exponent]
+    position = torch.arange(first, first + max_len)[:, None]
+    angles = position * 10000.0 ** (-even / size)
+    table = torch.zeros(max_len, d_model)
+    sines, cosines = (1, 0) if order == "swapped" else (0, 1)
+    if order == "blocks":
+        table[:, : len(even)] = angles.sin()
+        table[:, len(even) :] = angles[:, : d_model // 2].cos()
+        return table
+    if last == "as in the note":
+        table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
+        return table
+    if last == "one more column":
+        table = torch.zeros(max_len, 2 * len(even))
+        table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
+        return table
+    turned = position * 10000.0 ** (-(even + 1) / size) if cosines_at == "own" else angles
+    if last == "left out":
+        table = table[:, : d_model - d_model % 2]
+    for start, values in ((sines, angles.sin()), (cosines, turned.cos())):
+        room = table[:, start::2].shape[1]
+        table[:, start::2] = values[:, :room]
+    if d_model % 2 and last == "zero":
+        table[:, -1] = 0.0
+    if d_model % 2 and last == "cosine":
+        table[:, -1] = angles[:, -1].cos()
+    if d_model % 2 and last == "repeated":
+        table[:, -1] = table[:, -2]
+    return table
+
+
+def _width_entry_by_entry(rows, width):
+    return torch.tensor(
+        [
+            [
+                (math.cos if j % 2 else math.sin)(p / 10000 ** ((j - j % 2) / width))
+                for j in range(width)
+            ]
+            for p in range(rows)
+        ]
+    )
+
+
+def _width_by_shift(rows, width):
+    columns = torch.arange(width)
+    rate = 10000.0 ** (-(columns - columns % 2) / width)
+    angles = torch.arange(rows).double()[:, None] * rate + (columns % 2) * math.pi / 2
+    return torch.sin(angles)
+
+
+def _width_cut_from_a_wider_one(rows, width):
+    even = torch.arange(0, width, 2)
+    angles = torch.arange(rows)[:, None] * torch.exp(even * (-math.log(10000.0) / width))
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="the table of positions at its edges",
+    text="""
+    Note 000's table breaks for an odd width (C-3). Mend it: the last column of an odd width is a
+    sine without its cosine.
+    """,
+    reference=_any_width,
+    probes=[(3, 3), (4, 6), (5, 7), (2, 1)],
+    mistakes=[
+        wrong(
+            "an odd width does not fit",
+            "sine and cosine",
+            "An odd width has one sine more than cosines: take only the first d // 2 frequencies.",
+            last="as in the note",
+        ),
+        wrong(
+            "the odd width is rounded up",
+            "sine and cosine",
+            "The table must have d_model columns, or it cannot be added to the embeddings.",
+            last="one more column",
+        ),
+        wrong(
+            "the last column of an odd width is empty",
+            "sine and cosine",
+            "The sine of the last frequency has its place there.",
+            last="zero",
+        ),
+        wrong(
+            "sine and cosine are swapped",
+            "sine and cosine",
+            "Even columns hold sines, so row 0 reads 0, 1, 0.",
+            order="swapped",
+        ),
+        wrong(
+            "all sines stand before all cosines",
+            "sine and cosine",
+            "They alternate: columns 2i and 2i + 1 belong to one frequency.",
+            order="blocks",
+        ),
+        wrong(
+            "the exponent is divided by the number of pairs",
+            "frequency",
+            "The exponent is 2i / d with d the width, not the number of pairs.",
+            exponent="pairs",
+        ),
+        wrong(
+            "the width in the exponent is rounded down",
+            "frequency",
+            "The formula takes d as it is, odd or even.",
+            exponent="even width",
+        ),
+        wrong(
+            "positions count from 1",
+            "off by one",
+            "The first token stands at position 0.",
+            first=1,
+        ),
+        wrong(
+            "the width in the exponent is rounded up",
+            "frequency",
+            "The exponent divides by d itself: a table of d + 1 columns, cut to d, has other "
+            "frequencies.",
+            exponent="rounded up",
+        ),
+        wrong(
+            "the 2 in the exponent is missing",
+            "frequency",
+            "Pair i has the exponent 2i / d.",
+            exponent="index",
+        ),
+        wrong(
+            "a cosine has a frequency of its own",
+            "frequency",
+            "Columns 2i and 2i + 1 are sine and cosine of one and the same angle.",
+            cosines_at="own",
+        ),
+        wrong(
+            "the last column of an odd width is a cosine",
+            "sine and cosine",
+            "It is an even column, so it holds a sine.",
+            last="cosine",
+        ),
+        wrong(
+            "the last column of an odd width repeats the one before",
+            "sine and cosine",
+            "It starts a new pair: the sine of the next, the lowest frequency.",
+            last="repeated",
+            cosines_at="pair",
+        ),
+        wrong(
+            "the odd width is rounded down",
+            "sine and cosine",
+            "The table must have d_model columns, or it cannot be added to the embeddings.",
+            last="left out",
+        ),
+        wrong(
+            "the exponent is divided by d - 1",
+            "frequency",
+            "The formula divides by d: even the lowest frequency stays above 1 / 10000.",
+            exponent="last",
+        ),
+    ],
+    hints=[
+        "How many sines and how many cosines does a width of 7 have? The exponent stays 2i / 7.",
+        "table[:, 1::2] has d_model // 2 columns, one fewer than there are frequencies.",
+        "Cut the angles to that many columns before you take their cosine.",
+    ],
+    right_variants=[_width_entry_by_entry, _width_by_shift, _width_cut_from_a_wider_one],
+)
+def table_of_any_width(max_len, d_model):
+    """Sines and cosines of positions 0..max_len - 1: (max_len, d_model), d_model odd or even."""
+    even = torch.arange(0, d_model, 2)
+    angles = torch.arange(max_len)[:, None] * 10000.0 ** (-even / d_model)
+    table = torch.zeros(max_len, d_model)
+    table[:, 0::2] = torch.sin(angles)
+    table[:, 1::2] = torch.cos(angles[:, : d_model // 2])
+    return table
+
+
+def _filled(scores, mask, *, fill="lowest", empty="zero", hides="right", axis=-1, when="before",
+            dtype="kept"):  # fmt: skip
+    scores = scores if dtype == "kept" else scores.to(dtype)
+    visible = mask if hides == "right" else ~mask
+    number = {"lowest": torch.finfo(scores.dtype).min, "notes": -1e9, "zero": 0.0, "inf": -math.inf,
+              "low": -1e4}  # fmt: skip
+    if when == "after":
+        weights = torch.softmax(scores, dim=axis) * visible
+    elif fill == "by 50":
+        weights = torch.softmax(lowered(scores, ~visible, fill), dim=axis)
+    else:
+        weights = torch.softmax(scores.masked_fill(~visible, number[fill]), dim=axis)
+    seen = {
+        "zero": visible.any(dim=axis, keepdim=True),
+        "all": visible.all(dim=axis, keepdim=True),
+    }
+    return weights.masked_fill(~seen[empty], 0.0) if empty in seen else weights
+
+
+def play_filled(answer, scores, mask):
+    """The weights, and in which dtype they came."""
+    weights = answer(scores, mask)
+    dtype = str(getattr(weights, "dtype", "none")).removeprefix("torch.")
+    return {"weights": weights, "dtype of the weights": dtype}
+
+
+def _fill_then_clear(s, m):
+    weights = torch.softmax(torch.where(m, s, torch.finfo(s.dtype).min), -1)
+    return torch.where(m, weights, 0.0)
+
+
+def _fill_in_double(s, m):
+    weights = torch.softmax(s.double().masked_fill(~m, -math.inf), dim=-1).nan_to_num(0.0)
+    return weights.to(s.dtype)
+
+
+def _fill_by_hand(s, m):
+    highest = s.float().masked_fill(~m, -1e30).amax(-1, keepdim=True)
+    powers = torch.exp(s.float() - highest.clamp_min(-1e5)).clamp_max(1.0) * m
+    return (powers / powers.sum(-1, keepdim=True).clamp_min(1e-20)).to(s.dtype)
+
+
+_SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], [True] * 4])
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="masks in every precision",
+    text="""
+    Note 002 fills hidden scores with `-1e9`, which float16 cannot hold (C-7), and a row without a
+    visible key looks at padding (C-8). Write the masked softmax that works in every precision: the
+    dtype stays, and an empty row gets weights of zero.
+    """,
+    reference=_filled,
+    play=play_filled,
+    probes=[
+        (torch.zeros(3, 4, dtype=torch.float16), _SEEN),
+        (*draw(150, (3, 4)), _SEEN),
+        (*draw(151, (2, 3, 5), scale=2.0), torch.arange(30).reshape(2, 3, 5) % 4 != 1),
+        (far_below(3, 4), _SEEN),
+        (torch.zeros(3, 4, dtype=torch.bfloat16), _SEEN),
+    ],
+    mistakes=[
+        wrong(
+            "the fill value does not fit into float16",
+            "overflow",
+            "float16 ends at 65504: take torch.finfo(scores.dtype).min.",
+            fill="notes",
+        ),
+        wrong(
+            "hidden scores are set to 0",
+            "mask direction",
+            "0, or finfo.tiny just above it, is a score like others; the fill must be the lowest.",
+            fill="zero",
+        ),
+        wrong(
+            "an empty row shares its weight among hidden keys",
+            "empty row",
+            "Where a row of the mask has no True, all its weights are 0: look along the last axis.",
+            empty="as it comes",
+        ),
+        wrong(
+            "an empty row is NaN",
+            "empty row",
+            "With -inf in every place the softmax divides 0 by 0; clear such rows.",
+            fill="inf",
+            empty="as it comes",
+        ),
+        wrong(
+            "the mask is inverted",
+            "mask direction",
+            "True means that the key may be looked at.",
+            hides="inverted",
+        ),
+        wrong(
+            "the softmax runs over the queries",
+            "softmax axis",
+            "Each query's weights sum to 1 over the keys, the last axis.",
+            axis=-2,
+        ),
+        wrong(
+            "the mask comes after the softmax",
+            "mask timing",
+            "Hidden keys have then taken their share, and the rest does not sum to 1.",
+            when="after",
+        ),
+        wrong(
+            "the dtype changes",
+            "overflow",
+            "Weights have the dtype of the scores: after a softmax in float32 convert them back.",
+            {"dtype": torch.float64},
+            dtype=torch.float32,
+        ),
+        wrong(
+            "the fill value is not low enough",
+            "overflow",
+            "Scores may lie below -10,000; only the lowest number of the dtype is below all "
+            "of them.",
+            {"fill": "by 50"},
+            fill="low",
+            when="before",
+        ),
+        wrong(
+            "rows with any hidden key are cleared",
+            "empty row",
+            "A row is empty only where no key is visible: any, not all.",
+            empty="all",
+        ),
+    ],
+    hints=[
+        "torch.finfo(scores.dtype) knows the limits of a dtype.",
+        "After the softmax, which rows are wrong? Those where mask.any(dim=-1) is False.",
+        "masked_fill with a mask of shape (..., 1) clears whole rows.",
+    ],
+    right_variants=[_fill_then_clear, _fill_in_double, _fill_by_hand],
+)
+def safe_fill(scores, mask):
+    """Scores (..., Tq, Tk) of any float dtype, mask the same with True = may look -> weights."""
+    lowest = torch.finfo(scores.dtype).min
+    weights = torch.softmax(scores.masked_fill(~mask, lowest), dim=-1)
+    return weights.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+
+
+def _linears(num, size, *, kind="right", count=0, bias=True, square=True,
+             trained=True):  # fmt: skip
+    num, output = num + count, size if square else size * num
+
+    def layer():
+        return nn.Linear(size, output, bias=bias)
+
+    if kind == "list":
+        return [layer() for _ in range(num)]
+    if kind == "shared":
+        return nn.ModuleList([layer()] * num)
+    layers = nn.ModuleList(layer() for _ in range(num)).requires_grad_(trained)
+    if kind == "copies":
+        for other in layers:
+            other.load_state_dict(layers[0].state_dict())
+    return layers
+
+
+def play_linears(answer, num, size):
+    """What can be seen of the layers: how many, what is registered, and whether they differ."""
+    layers = answer(num, size)
+    weights = [layer.weight for layer in layers]
+    parameters = layers.parameters() if isinstance(layers, nn.Module) else ()
+    return {
+        "layers": len(weights),
+        "shape of the first weight": list(weights[0].shape),
+        "registered parameters": sum(p.numel() for p in parameters),
+        "every weight needs a gradient": all(weight.requires_grad for weight in weights),
+        "different layers": len({id(weight) for weight in weights}),
+        "equal at the start": bool(torch.equal(weights[0], weights[-1])),
+    }
+
+
+def _linears_in_sequence(num, size):
+    return nn.Sequential(*(nn.Linear(size, size) for _ in range(num)))
+
+
+def _linears_appended(num, size):
+    layers = nn.ModuleList()
+    while len(layers) < num:
+        layers.append(nn.Linear(size, size))
+    return layers
+
+
+def _linears_copied_and_drawn_anew(num, size):
+    import copy
+
+    first = nn.Linear(size, size)
+    layers = nn.ModuleList(copy.deepcopy(first) for _ in range(num))
+    for layer in layers:
+        layer.reset_parameters()
+    return layers
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=1,
+    trains="parameters of their own",
+    text="""
+    Note 000 warns of `[nn.Linear()] * 4` (C-12, C-13). Return `num` linear layers that a module
+    which holds them would train, each with a start of its own.
+    """,
+    reference=_linears,
+    play=play_linears,
+    probes=[(2, 3), (4, 5)],
+    mistakes=[
+        wrong(
+            "a plain list registers nothing",
+            "sharing",
+            "The optimiser never hears of parameters in a list: use nn.ModuleList.",
+            kind="list",
+        ),
+        wrong(
+            "all layers are one and the same",
+            "sharing",
+            "list * num repeats one object; make a new layer in each turn of a comprehension.",
+            kind="shared",
+        ),
+        wrong(
+            "all layers start equal",
+            "sharing",
+            "A copy keeps the numbers of its model: draw them anew.",
+            kind="copies",
+        ),
+        wrong("there is one layer too few", "off by one", "num layers are due.", count=-1),
+        wrong("there is one layer too many", "off by one", "num layers are due.", count=1),
+        wrong(
+            "the layers have no bias",
+            "counting",
+            "nn.Linear(size, size) has a bias, as note 000 writes it.",
+            bias=False,
+        ),
+        wrong(
+            "each layer is as wide as all together",
+            "projection",
+            "Each layer keeps the size: size numbers in, size numbers out.",
+            square=False,
+        ),
+        wrong(
+            "the layers are frozen",
+            "frozen base",
+            "They are to be trained, so each weight and bias needs a gradient.",
+            trained=False,
+        ),
+    ],
+    hints=[
+        "What does a list know about parameters, and what does nn.ModuleList?",
+        "x * 4 on a list repeats the reference, not the object.",
+        "A generator inside nn.ModuleList(...) makes a new layer in each turn.",
+    ],
+    right_variants=[_linears_in_sequence, _linears_appended, _linears_copied_and_drawn_anew],
+)
+def own_linears(num, size):
+    """num layers, size numbers in and out, each with registered, freshly drawn weights."""
+    return nn.ModuleList(nn.Linear(size, size) for _ in range(num))
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=2,
+    difficulty=2,
+    trains="the scale of a head",
+    text="""
+    Note 003 divides by the root of k after splitting into heads (C-109). With k = 512 and 8 heads:
+    by which **factor** are its scores too small?
+    """,
+    mistakes=[
+        wrong(
+            "the root is missing",
+            "scale",
+            "The factor is that of the two roots, not of the two sizes.",
+            answer=8,
+        ),
+        wrong(
+            "the factor is turned round",
+            "scale",
+            "The note divides by too large a number; asked is right over given.",
+            answer=8**-0.5,
+        ),
+        wrong(
+            "the root of k is given",
+            "scale",
+            "That is the divisor; compare it with the divisor that is due.",
+            answer=512**0.5,
+        ),
+        wrong(
+            "the size of a head is given",
+            "scale",
+            "64 features has a head; the factor compares the roots of 512 and 64.",
+            {"answer": 8.0 * 64},
+            answer=64,
+        ),
+    ],
+    hints=[
+        "How many features has one head?",
+        "By what should its scores be divided, and by what are they?",
+        "Divide the one root by the other.",
+    ],
+)
+def unsplit_scale():
+    """The factor by which the scores are too small:"""
+    return math.sqrt(512) / math.sqrt(512 / 8)

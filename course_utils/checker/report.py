@@ -1,0 +1,229 @@
+"""Write a verdict as plain text and as HTML. No meaning is carried by colour alone."""
+
+from html import escape
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_utils.checker.judge import Case, Verdict
+from course_utils.checker.model import Exercise
+from course_utils.checker.values import gap, number, show
+
+_HEADS = {
+    "right": ("✓", "right"),
+    "mistake": ("✗", "not right yet, and here is why"),
+    "wrong": ("✗", "not right yet"),
+    "error": ("✗", "it stops with an error"),
+    "time": ("✗", "it takes too long"),
+    "unfinished": ("○", "the line with `raise NotImplementedError` is still run"),
+    "not attempted": ("○", "not attempted yet"),
+    "not checked": ("○", "nothing was checked"),
+}
+_MOST_ENTRIES = 8  # of a batch, in which a map that differs is looked for
+_BORDERS = {"✓": "#1b7f5c", "✗": "#b3541e", "○": "#767676"}
+
+
+class Result:
+    """What `check` returns: shown as HTML in a notebook, as text elsewhere, true when right."""
+
+    def __init__(self, exercise: Exercise, verdict: Verdict, note: str = ""):
+        self.exercise, self.verdict, self._note = exercise, verdict, note
+
+    @property
+    def status(self) -> str:
+        """See `Verdict.status`."""
+        return self.verdict.status
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """The names of the mistakes that were recognised."""
+        return tuple(m.name for m in self.verdict.mistakes)
+
+    def __bool__(self) -> bool:
+        return self.status == "right"
+
+    def __repr__(self) -> str:
+        lines = [self._headline(), *("  " + line for line in self._sentences())]
+        rows = self._case_rows()
+        width = max([len("expected"), *(len(label) for label, _ in rows)]) + 2
+        for label, text in rows:
+            lines.append(f"  {label:<{width}}" + text.replace("\n", "\n" + " " * (width + 2)))
+        lines += ["  " + line for line in self._map_lines()]
+        lines += ["  " + line for line in self._last_lines()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        border = _BORDERS[_HEADS[self.status][0]]
+        parts = [f"<p><strong>{escape(self._headline())}</strong></p>"]
+        parts += [f"<p>{_code(line)}</p>" for line in self._sentences()]
+        rows = "".join(
+            f'<tr><th scope="row" style="text-align:left;vertical-align:top">{escape(label)}</th>'
+            f'<td style="text-align:left"><pre style="margin:0">{escape(text)}</pre></td></tr>'
+            for label, text in self._case_rows()
+        )
+        if rows:
+            caption = escape(self._caption())
+            parts.append(
+                f'<table><caption style="text-align:left">{caption}</caption>{rows}</table>'
+            )
+        parts.append(self._maps_html())
+        parts += [f"<p>{_code(line)}</p>" for line in self._last_lines()]
+        return (
+            f'<div role="group" aria-label="check of {escape(self.exercise.name)}" '
+            f'style="border-left:4px solid {border};padding-left:1em">{"".join(parts)}</div>'
+        )
+
+    def draw(self) -> None:
+        """Show the right attention map and the given one as figures, where there are any."""
+        from course_utils.viz import show_heatmaps  # matplotlib is loaded only when asked for
+
+        maps = self._maps()
+        if maps is not None:
+            show_heatmaps(
+                torch.stack(maps)[None],
+                xlabel="keys",
+                ylabel="queries",
+                titles=["expected", "given"],
+            )
+
+    def _headline(self) -> str:
+        mark, words = _HEADS[self.status]
+        words += ", and here is what was found" if self.verdict.measured else ""
+        return f"{mark} {self.exercise.name}: {words}"
+
+    def _sentences(self) -> list[str]:
+        """The names with their reasons, then what was measured, then the facts."""
+        named = [f"{_upper(m.name)}. {m.why}" for m in self.verdict.mistakes]
+        if named:
+            named.insert(0, f"Your result is what comes out when {_count(len(named))} made:")
+        facts = (*self.verdict.measured, *self.verdict.facts)
+        return named + [_upper(fact) + ("" if fact[-1] in ".?!" else ".") for fact in facts]
+
+    def _caption(self) -> str:
+        one_value = self.exercise.kind == "value"
+        return "What you gave" if one_value else "The smallest input on which it shows"
+
+    def _case_rows(self) -> list[tuple[str, str]]:
+        case = self.verdict.case
+        if case is None:
+            return []
+        if self.exercise.kind == "value":  # the right value is not given away
+            return [("given", show(case.given))]
+        rows = [(self.exercise.argument(i), show(arg)) for i, arg in enumerate(case.args)]
+        if self.status != "time":
+            expected, given, equal = _without_equal_parts(case.expected, case.given)
+            rows.append(("expected", show(expected, case.index)))
+            rows.append(("given", show(given, case.index)))
+            rows += [("right already", ", ".join(equal))] if equal else []
+        return rows
+
+    def _maps(self) -> list[Tensor] | None:
+        """The right map and the given one, when both are maps of one shape."""
+        case: Case | None = self.verdict.case
+        if case is None or self.exercise.map_of is None:
+            return None
+        pairs = [self._maps_of_entry(case, b) for b in range(_MOST_ENTRIES)]
+        differ = (p for p in pairs if p is not None and gap(*p).size > 1)
+        return next(differ, pairs[0])  # of a batch, the first entry whose maps differ
+
+    def _maps_of_entry(self, case: Case, b: int) -> list[Tensor] | None:
+        try:
+            right, given = (self.exercise.map_of(_from(x, b)) for x in (case.expected, case.given))
+            fits = right.shape == given.shape and right.dim() == 2 and not given.is_complex()
+        except (AttributeError, IndexError, KeyError, TypeError):
+            return None
+        return [right.double(), given.double()] if fits and right.numel() <= 64 else None
+
+    def _map_lines(self) -> list[str]:
+        maps = self._maps()
+        if maps is None:
+            return []
+        left, right = ([" ".join(f"{x:6.2f}" for x in row) for row in m.tolist()] for m in maps)
+        width = len(left[0])
+        head = f"{'expected map':<{width}}   |   given map   (rows are queries, columns keys)"
+        return [head, *(f"{a}   |   {b}" for a, b in zip(left, right, strict=True))]
+
+    def _maps_html(self) -> str:
+        maps = self._maps()
+        if maps is None:
+            return ""
+        tables = (
+            _map_table(m, (m - maps[0]).abs() > 0.005, title)
+            for m, title in zip(maps, ("expected map", "given map"), strict=True)
+        )
+        return f'<div style="display:flex;gap:2em;flex-wrap:wrap">{"".join(tables)}</div>'
+
+    def _last_lines(self) -> list[str]:
+        lines = []
+        if self.verdict.printed:
+            lines.append(f"It printed: {self.verdict.printed}")
+        if self.status not in ("right", "not checked"):
+            lines.append(
+                f"`hint({self.exercise.name!r})` shows the next of "
+                f"{len(self.exercise.hints)} hints."
+            )
+        return lines + ([self._note] if self._note else [])
+
+
+def _without_equal_parts(expected: Any, given: Any) -> tuple[Any, Any, list[str]]:
+    """What differs of two results with named parts, and the names of the parts that are equal."""
+    named = isinstance(expected, dict) and isinstance(given, dict)
+    if not named or expected.keys() != given.keys():
+        return expected, given, []
+    equal = [key for key in expected if gap(expected[key], given[key]).size <= 1]
+    if len(equal) == len(expected):
+        return expected, given, []
+    return *({k: x[k] for k in x if k not in equal} for x in (expected, given)), equal
+
+
+def _from(outcome: Any, b: int) -> Any:
+    """An outcome whose batches start at entry b, so that this is the one a map is taken of."""
+    if isinstance(outcome, Tensor):
+        return outcome[b:] if outcome.dim() > 2 else outcome
+    return [_from(item, b) for item in outcome] if isinstance(outcome, list) else outcome
+
+
+class Text(str):
+    """A text that a notebook shows as it is, without quotation marks."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="white-space:pre-wrap">{escape(self)}</pre>'
+
+
+def _map_table(weights: Tensor, differs: Tensor, title: str) -> str:
+    """A map as a table: shaded, with its numbers, an asterisk where it differs."""
+    rows = []
+    for q, row in enumerate(weights.tolist()):
+        cells = "".join(
+            f'<td style="{_shade(x)}">{number(round(x, 2))}{"*" if differs[q, k] else ""}</td>'
+            for k, x in enumerate(row)
+        )
+        rows.append(f'<tr><th scope="row">query {q}</th>{cells}</tr>')
+    keys = "".join(f'<th scope="col">key {k}</th>' for k in range(weights.shape[1]))
+    return f"<table><caption>{title}</caption><tr><td></td>{keys}</tr>{''.join(rows)}</table>"
+
+
+def _shade(x: float) -> str:
+    """Light for 0, dark for 1, with text that stays readable on it."""
+    level = min(max(x, 0.0), 1.0) if x == x else 0.0
+    red, green, blue = (round(255 + level * (dark - 255)) for dark in (8, 48, 107))
+    text = "#ffffff" if level > 0.5 else "#000000"
+    return f"background:rgb({red},{green},{blue});color:{text};text-align:right"
+
+
+def _upper(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _count(n: int) -> str:
+    return "this mistake is" if n == 1 else f"these {n} mistakes are"
+
+
+def _code(line: str) -> str:
+    """Escape a line and set what stands between backticks as code."""
+    pieces = escape(line).split("`")
+    return "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces))

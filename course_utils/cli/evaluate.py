@@ -1,0 +1,40 @@
+"""python -m course_utils evaluate --model DIR --src FILE --ref FILE"""
+
+from course_utils.training.runs.command import Refused, add_decoding_options, parser, refusing, say
+from course_utils.training.runs.folder import load_translator
+from course_utils.training.runs.processes import best_device
+from course_utils.training.runs.scores import bleu, chrf
+from course_utils.training.runs.sentences import read_lines, translate_lines
+
+
+def _lines_of(path: str) -> list[str]:
+    try:
+        with open(path, "rb") as file:
+            return list(read_lines(file, lambda message: say(f"evaluate: {path}: {message}")))
+    except OSError as error:
+        raise Refused(f"cannot read {path}: {error.strerror}") from None
+
+
+@refusing("evaluate", lower="take a smaller --batch-size")
+def main(argv: list[str]) -> None:
+    """Translate a file and print its BLEU and chrF against a reference."""
+    own = parser(
+        "evaluate",
+        "Translate a file and compare the result with a reference, line by line: sacreBLEU and "
+        "chrF2, cased, on the text as it stands, each with its signature.",
+    )
+    add_decoding_options(own)
+    own.add_argument("--src", required=True, metavar="FILE", help="one sentence a line")
+    own.add_argument("--ref", required=True, metavar="FILE", help="one right translation a line")
+    args = own.parse_args(argv)
+    sources, references = _lines_of(args.src), _lines_of(args.ref)
+    if len(sources) != len(references) or not sources:
+        raise Refused(
+            f"{args.src} has {len(sources)} lines and {args.ref} has {len(references)}: line n of "
+            "one must translate line n of the other, and there must be at least one"
+        )
+    translator = load_translator(args.model, best_device())
+    hypotheses = translate_lines(translator, sources, beam=args.beam, batch_size=args.batch_size)
+    for name, metric in (("BLEU", bleu), ("chrF2", chrf)):
+        score, signature = metric(hypotheses, references)
+        print(f"{name} {score:.2f}  {signature}")

@@ -1,0 +1,40 @@
+"""Opens JupyterLab on the first lesson."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from course_utils.environment import ROOT
+
+FIRST_LESSON = "notebooks/00_start_here.ipynb"
+SETTINGS = Path(__file__).with_name("lab_settings")
+
+
+def lab_command(options: list[str]) -> list[str]:
+    """The command line that starts JupyterLab for this copy of the course.
+
+    The server's root is the folder of the course, so that lessons can show pictures from figures/.
+    The settings only switch off the question about news and the look-up of newer versions, which
+    need a network; the learner's own settings stay where they are and count more.
+    """
+    command = [sys.executable, "-m", "jupyterlab"]
+    command += [f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url=/lab/tree/{FIRST_LESSON}"]
+    command += [f"--LabApp.app_settings_dir={SETTINGS}"]
+    command += ["--LabApp.news_url=None"]
+    command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in options:
+        print("You are root, whom JupyterLab refuses by default: adding --allow-root.", flush=True)
+        command.append("--allow-root")
+    return command + options
+
+
+def main(argv: list[str]) -> int:
+    """Start JupyterLab with the given extra options and stay until it ends."""
+    if not (ROOT / FIRST_LESSON).exists():
+        print(f"lab: {ROOT / FIRST_LESSON} is missing; is this a whole copy of the course?")
+        return 1
+    command = lab_command(argv)
+    if os.name == "nt":
+        return subprocess.run(command).returncode
+    os.execv(command[0], command)

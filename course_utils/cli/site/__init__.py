@@ -1,0 +1,113 @@
+"""The course as a static site: the README is its cover, each chapter it lists a page.
+
+Pages are made from the outputs that the notebooks store; nothing runs here. The site asks nothing
+of another host: formulas are MathML, which browsers draw themselves, and fonts are the reader's.
+"""
+
+import argparse
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from course_utils.cli.notebooks import COLOURS
+from course_utils.cli.site.extension import in_words
+from course_utils.environment import ROOT
+
+CHAPTER = r"^\| *(\d+) *\| *\[([^\]]+)\]\((notebooks/\w+\.ipynb)\).*\|$"  # its row in the README
+LINK = r"\]\(([^)\s#:]+)\)"  # to a file of the course
+MADE_BY_SPHINX = ".buildinfo"
+CONF = Path(__file__).parent  # the folder of conf.py
+
+
+class FaultyPages(Exception):
+    """Pages that Sphinx warns about; the message holds its warnings."""
+
+
+def cover(readme: str, costs: dict[str, dict]) -> str:
+    """The front page: the README, with what each chapter cost, and the order of the pages."""
+    order = "".join(
+        f"{number}. {title} <{path}>\n"
+        for number, title, path in re.findall(CHAPTER, readme, re.MULTILINE)
+    )
+    return (
+        re.sub(CHAPTER, lambda row: with_cost(row, costs), readme, flags=re.MULTILINE)
+        + f"\n```{{toctree}}\n:hidden:\n\n{order}```\n"
+    )
+
+
+def with_cost(row: re.Match, costs: dict[str, dict]) -> str:
+    """A chapter's row of the README; its last cell gains what the chapter took here."""
+    cost = costs.get(Path(row[3]).name)
+    return f"{row[0][:-1].rstrip()}; here {in_words(cost)} |" if cost else row[0]
+
+
+def lay_out(root: Path, source: Path, costs: dict[str, dict]) -> None:
+    """Copy what the pages are made of: what the README links to, figures, and the cover."""
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    linked = {root / name for name in re.findall(LINK, readme)}
+    for file in linked.union((root / "figures").glob("*")):
+        if file.is_file():  # if not, Sphinx says which page misses it
+            copy = source / file.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if file.suffix == ".md":  # a page of its own, in no order with the chapters
+                text = file.read_text(encoding="utf-8")
+                copy.write_text(f"---\norphan: true\n---\n{text}", encoding="utf-8")
+            else:
+                shutil.copyfile(file, copy)
+    (source / "index.md").write_text(cover(readme, costs), encoding="utf-8")
+
+
+def build_site(root: Path, out: Path, costs: dict[str, dict] | None = None) -> None:
+    """Build the site of the course in `root` (README.md, notebooks/, figures/) into folder `out`.
+
+    Pages show what each notebook cost, where `costs` says it: {file name: {seconds, peak_bytes}}.
+    A former site in `out` is replaced once the new one is whole; any other folder is not touched.
+    Raises FaultyPages when Sphinx warns of anything, FileExistsError when `out` holds other files.
+    """
+    if out.exists() and not (out / MADE_BY_SPHINX).exists() and any(out.iterdir()):
+        raise FileExistsError(f"{out} holds files that are not a site; name another folder: --out")
+    costs = costs or {}
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = Path(scratch).resolve()
+        source, fresh, warnings = scratch / "source", scratch / "site", io.StringIO()
+        lay_out(root, source, costs)
+        with patch_docutils(), docutils_namespace():
+            app = Sphinx(
+                source, CONF, fresh, scratch / "doctrees", "html",
+                confoverrides={"course_costs": costs}, status=None, warning=warnings,
+            )  # fmt: skip
+            app.build()
+        if warnings.getvalue():
+            text = re.sub(COLOURS, "", warnings.getvalue())
+            raise FaultyPages(text.replace(f"{source}{os.sep}", "").strip())
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.move(fresh, out)
+
+
+def main(argv: list[str]) -> int:
+    """Build the site; 1 when a page is faulty or the folder holds something else."""
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils site",
+        description="Build the course as a static site from the outputs that notebooks store.",
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "_site", help="default: _site")
+    parser.add_argument(
+        "--costs", type=Path, help="what `course --costs FILE` wrote: show time and memory"
+    )
+    args = parser.parse_args(argv)
+    try:
+        costs = json.loads(args.costs.read_text(encoding="utf-8")) if args.costs else {}
+        build_site(ROOT, args.out, costs)
+    except (FaultyPages, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"The site is built: open {args.out / 'index.html'}")
+    return 0

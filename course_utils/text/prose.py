@@ -1,0 +1,45 @@
+"""Running text for character-level language models: the course's own stories, or a real text."""
+
+from pathlib import Path
+
+from course_utils.text.corpora import CorpusError, corpus_file
+
+_PROSE = Path(__file__).with_name("prose.txt")
+
+
+def load_text(name: str = "prose", size: int | None = None) -> str:
+    """A text by name, line ends as "\\n".
+
+    Args:
+        name: "prose", the stories of a small town that ship with the course (30,000 characters of
+            plain ASCII), or "tiny-shakespeare" (1.1 million, downloaded once, or taken from
+            `COURSE_DATA_DIR`).
+        size: at most so many characters, from the beginning.
+
+    Raises:
+        CorpusError: the name is unknown, the size is below 1, or the file cannot be had.
+    """
+    if size is not None and size < 1:
+        raise CorpusError(f"size must be at least 1, got {size}")
+    if name not in ("prose", "tiny-shakespeare"):
+        raise CorpusError(f"unknown text {name!r}: use 'prose' or 'tiny-shakespeare'")
+    path = _PROSE if name == "prose" else corpus_file(name)
+    return path.read_text(encoding="utf-8")[:size]
+
+
+def split_text(text: str, held_out: float = 0.1) -> tuple[str, str]:
+    """The beginning of a text to train on, and its end to test on.
+
+    The end is a share `held_out` of the characters. It is one piece: of scattered pieces the
+    training text would give away the surroundings.
+
+    Raises:
+        ValueError: the share is not between 0 and 1, or leaves one side empty.
+    """
+    cut = round(len(text) * (1 - held_out))
+    if not 0 < held_out < 1 or not 0 < cut < len(text):
+        raise ValueError(
+            f"held_out must be a share between 0 and 1 that leaves text on both sides, got "
+            f"{held_out} of {len(text)} characters"
+        )
+    return text[:cut], text[cut:]

@@ -1,0 +1,227 @@
+"""The training loop: updates, validations, checkpoints, until the budget is used up."""
+
+import math
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from course_utils.models.transformer import Transformer
+from course_utils.text.batches import Batch, Example, collate
+from course_utils.text.pairs import Pair
+from course_utils.text.subwords import Subwords
+from course_utils.text.vocab import Vocab
+from course_utils.training.loops import warmup_then_decay
+from course_utils.training.runs import checkpoint
+from course_utils.training.runs.command import Refused
+from course_utils.training.runs.data import batches_of, fitting_budget, positions
+from course_utils.training.runs.folder import read_best, weights_of, write_weights
+from course_utils.training.runs.processes import (
+    data_parallel,
+    largest_of_all,
+    rank,
+    share,
+    world_size,
+)
+from course_utils.training.runs.report import Report
+from course_utils.training.runs.scores import bleu
+from course_utils.training.runs.sentences import translate_lines
+from course_utils.training.runs.settings import Settings
+from course_utils.training.runs.stopping import StopRequest
+from course_utils.training.translation import Translator
+
+CLIP = 1.0  # the largest norm of the gradient
+SAVE_EVERY = 300.0  # seconds between checkpoints, where validations are further apart
+
+
+def _update_average(averages, weights, updates) -> None:
+    """A moving average that forgets fast at first and remembers about 1,000 updates later on."""
+    decay = min(0.999, (1 + int(updates)) / (10 + int(updates)))
+    get_ema_multi_avg_fn(decay)(averages, weights, updates)
+
+
+def mean_loss(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> Tensor:
+    """Mean loss over the real tokens, the only ones that reach the output layer."""
+    real = batch.tgt_out.ne(Vocab.pad)  # (B, Tt)
+    logits = model(batch.src, batch.src_lens, batch.tgt_in, real)  # (real tokens, V)
+    return F.cross_entropy(logits, batch.tgt_out[real], label_smoothing=label_smoothing)
+
+
+class Training:
+    """A model, what it learns from, and how far it has come.
+
+    The same settings give the same weights on the same CPU, with `--epochs` also when the run is
+    stopped and resumed: batches and dropout follow from the seed and the update's number. CUDA adds
+    some gradients in an order of its own, so that two runs there differ by rounding.
+
+    Args:
+        folder: where the best weights and the checkpoint go.
+        digest: of the corpus, kept in the checkpoint.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        vocabulary: Subwords,
+        examples: Sequence[Example],
+        validation: Sequence[Pair],
+        digest: str,
+        device: torch.device,
+    ):
+        self.folder, self.settings, self.vocabulary = folder, settings, vocabulary
+        self.examples, self.validation, self.digest = examples, validation, digest
+        self.device = device
+        torch.manual_seed(settings.seed)
+        config = settings.model_config(len(vocabulary), positions(examples))
+        self.model = Transformer(config).to(device)
+        self.average = AveragedModel(self.model, multi_avg_fn=_update_average)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=device.type != "mps"
+        )
+        self.budget = fitting_budget(examples) if settings.tokens is None else settings.tokens
+        self.step, self.validated, self.seconds = 0, 0, 0.0
+        self._epoch, self._batches = -1, []
+        self.steps_per_epoch = len(self._batch_list(0))
+        self.best = read_best(folder)
+
+    def resume(self, fields: dict) -> None:
+        """Go back to a checkpoint."""
+        self.step, self.validated = fields["step"], fields["validated"]
+        self.seconds = fields["seconds"]
+        average = self.average.module
+        checkpoint.load(self.folder, self.model, average, self.optimizer, self.step)
+        self.average.n_averaged.fill_(self.step)
+
+    def progress(self) -> float:
+        """Share of the budget that is used up, from 0; at least one update belongs to it."""
+        if self.step == 0:
+            return 0.0
+        if self.settings.minutes is not None:
+            return self.seconds / (60 * self.settings.minutes)
+        return self.step / (self.settings.epochs * self.steps_per_epoch)
+
+    def run(self) -> int:
+        """Train to the end, or until a signal comes.
+
+        Returns:
+            0, or the number of the signal.
+
+        Raises:
+            Refused: the loss is no longer finite.
+        """
+        model = data_parallel(self.model, self.device)
+        before, began, saved = self.seconds, time.monotonic(), self.seconds
+        with StopRequest() as stop, Report(self.progress(), quiet=rank() > 0) as report:
+            while True:
+                seconds = before + time.monotonic() - began
+                self.seconds, signal = largest_of_all([seconds, stop.number], self.device)
+                done = self.progress()
+                due = int(min(1.0, done) * self.settings.validations)
+                validate = due > self.validated
+                if validate:
+                    if self.best is None:  # best weights never stand without a checkpoint
+                        self._save()
+                    self.validated = due
+                    self._validate(report)
+                if validate or signal or self.seconds - saved >= SAVE_EVERY:
+                    self._save()
+                    saved = self.seconds
+                if signal or done >= 1:
+                    break
+                loss, tokens = self._update(model, done)
+                report.update(self.progress(), loss, tokens)
+            report.arrive(self.progress())
+        return int(signal)
+
+    def _batch_list(self, epoch: int) -> list[list[Example]]:
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._batches = batches_of(self.examples, self.budget, self.settings.seed, epoch)
+        return self._batches
+
+    def _rate(self, done: float) -> float:
+        """The learning rate: up in a line, then down to 0, by updates or by the clock."""
+        if self.settings.minutes is None:
+            total = self.settings.epochs * self.steps_per_epoch
+        else:
+            total = 60 * self.settings.minutes
+        warmup = max(1.0, self.settings.warmup * total)
+        return self.settings.peak_lr * min(1.0, warmup_then_decay(done * total, total, warmup))
+
+    def _update(self, model: nn.Module, done: float) -> tuple[float, int]:
+        """One step down the gradient of the global batch, of which every process has a share.
+
+        Returns:
+            mean loss per token here, and the real tokens of the global batch, both sides.
+        """
+        epoch, position = divmod(self.step, self.steps_per_epoch)
+        examples = self._batch_list(epoch)[position]
+        predicted = sum(len(e.target) - 1 for e in examples)
+        mine = examples[rank() :: world_size()]
+        batch = collate(mine or examples[:1])  # a process without a share must still take part
+        tokens = batch.num_tokens if mine else 0
+        batch = batch.to(self.device)
+        name = f"{self.settings.seed}/{self.step}/{rank()}"
+        torch.manual_seed(random.Random(name).getrandbits(63))  # for dropout
+        self.model.train()
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
+            mean = mean_loss(model, batch, self.settings.smoothing)
+        self.optimizer.zero_grad()
+        share(mean * tokens, predicted).backward()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), CLIP).item()
+        loss = mean.item()
+        if not math.isfinite(norm):  # the same in all processes, as the loss is not
+            self._refuse(loss, norm)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate(done)
+        self.optimizer.step()
+        self.average.update_parameters(self.model)
+        self.step += 1
+        return loss, predicted + sum(len(e.source) for e in examples)
+
+    def _refuse(self, loss: float, norm: float) -> None:
+        raise Refused(
+            f"update {self.step + 1}: the loss is {loss:g} and the norm of the gradient {norm:g}. "
+            f"The usual cause is a learning rate that is too high (--lr, now "
+            f"{self.settings.peak_lr:g}) or a warm-up that is too short (--warmup, now "
+            f"{self.settings.warmup:g}): change one and start anew in another --out. The folder "
+            "keeps the weights of the last validation"
+        )
+
+    def _validate(self, report: Report) -> None:
+        """Score the averaged weights, and keep them if none before were better."""
+        if rank() > 0:
+            return
+        score, _ = self.score(self.validation)
+        better = self.best is None or score >= self.best[0]
+        if better:
+            self.best = score, self.step
+            write_weights(self.folder, weights_of(self.average.module), *self.best)
+        report.validated(self.step, self.progress(), score, better)
+
+    def score(self, pairs: Sequence[Pair]) -> tuple[float, str]:
+        """BLEU of the averaged weights, with its signature."""
+        translator = Translator(self.average.module, self.vocabulary, self.vocabulary)
+        hypotheses = translate_lines(translator, [pair.source for pair in pairs])
+        return bleu(hypotheses, [pair.target for pair in pairs])
+
+    def _save(self) -> None:
+        """Write the checkpoint; before the first update there is nothing to keep."""
+        if rank() > 0 or not self.step:
+            return
+        fields = {
+            "settings": asdict(self.settings),
+            "digest": self.digest,
+            "step": self.step,
+            "seconds": self.seconds,
+            "validated": self.validated,
+        }
+        average = self.average.module
+        checkpoint.save(self.folder, self.model, average, self.optimizer, fields)

@@ -1,0 +1,111 @@
+"""Lines in, translations out: as many as there were, whatever the lines hold."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+from course_utils.text.subwords import Subwords
+from course_utils.text.text import normalise, one_line
+from course_utils.training.translation import Translator
+
+ENDS = (".!?\u2026", ",;:")  # where a long line is best cut, in this order
+BOM = "\ufeff"
+
+
+def read_lines(stream: Iterable[bytes], say: Callable[[str], None]) -> Iterator[str]:
+    """The lines of a UTF-8 stream, which only a line feed ends; a leading byte-order mark goes.
+
+    Bytes that are no UTF-8 become U+FFFD, and `say` is told so.
+    """
+    for number, line in enumerate(stream, start=1):
+        line = line.removesuffix(b"\n")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            say(f"line {number} is not UTF-8 ({error.reason}): the bytes at fault were replaced")
+            text = line.decode("utf-8", errors="replace")
+        yield text.removeprefix(BOM) if number == 1 else text
+
+
+def cut(text: str, vocabulary: Subwords, limit: int) -> list[list[int]]:
+    """The ids of a line, in as few parts of at most `limit` ids as its own ends allow.
+
+    A part ends at the last end of a sentence that fits, else of a clause, else of a word; a word
+    longer than `limit` is cut where it must be. No id is lost.
+    """
+    ids = vocabulary.encode(text)
+    if len(ids) <= limit:
+        return [ids]
+    words = normalise(text).split(" ")
+    encoded = [w[i : i + limit] for w in vocabulary.encode_all(words)
+               for i in range(0, len(w), limit)]  # fmt: skip
+    parts, start = [], 0
+    while start < len(encoded):
+        end, size = start, 0
+        while end < len(encoded) and size + len(encoded[end]) <= limit:
+            size += len(encoded[end])
+            end += 1
+        if end < len(encoded):
+            end = _best_end(encoded, start, end, vocabulary)
+        parts.append([i for word in encoded[start:end] for i in word])
+        start = end
+    return parts
+
+
+def _best_end(encoded: Sequence[list[int]], start: int, end: int, vocabulary: Subwords) -> int:
+    for marks in ENDS:
+        for last in range(end, start, -1):
+            if vocabulary.decode(encoded[last - 1][-1:]).endswith(tuple(marks)):
+                return last
+    return end
+
+
+def translate_lines(
+    translator: Translator,
+    lines: Sequence[str],
+    *,
+    beam: int = 1,
+    batch_size: int = 64,
+    on_cut: Callable[[int, int], None] | None = None,
+) -> list[str]:
+    """One line for each, in order; an empty one for an empty one.
+
+    Neither the batch size nor the other lines change a translation. No translation holds a line
+    break or a control character, whatever a stranger's vocabulary spells.
+
+    Args:
+        on_cut: told the index of a line too long for the model, and into how many parts it goes.
+    """
+    max_len = translator.model.config.max_len
+    pieces: list[list[int]] = []
+    owners: list[int] = []
+    for index, line in enumerate(lines):
+        parts = cut(line, translator.source, max_len - 1)  # and <eos>
+        if len(parts) > 1 and on_cut is not None:
+            on_cut(index, len(parts))
+        pieces += parts
+        owners += [index] * len(parts)
+    said: list[list[str]] = [[] for _ in lines]
+    for owner, ids in zip(owners, _decode(translator, pieces, beam, batch_size), strict=True):
+        said[owner].append(translator.target.decode(ids))
+    return [one_line(" ".join(texts)) for texts in said]
+
+
+def _decode(
+    translator: Translator, pieces: Sequence[list[int]], beam: int, batch_size: int
+) -> list[list[int]]:
+    """Ids to ids. A piece of n ids may be answered by 2 n + 20, so that babble comes to an end."""
+    max_len = translator.model.config.max_len
+    limits = [min(max_len, 2 * len(ids) + 20) for ids in pieces]
+    results: list[list[int]] = [[] for _ in pieces]
+    # many long pieces have one limit: by their lengths too, so that like lengths share a batch
+    order = sorted(range(len(pieces)), key=lambda i: (limits[i], len(pieces[i])))
+    # greedy answers may be cut to their limits; beams must not grow beyond theirs, so of one length
+    alike = [order] if beam == 1 else [list(g) for _, g in groupby(order, limits.__getitem__)]
+    for group in alike:
+        for start in range(0, len(group), batch_size):
+            chunk = group[start : start + batch_size]
+            sources, longest = [pieces[i] for i in chunk], limits[chunk[-1]]
+            answers = translator.decode(sources, beam, longest, batch_size)
+            for i, ids in zip(chunk, answers, strict=True):
+                results[i] = ids[: limits[i]]
+    return results

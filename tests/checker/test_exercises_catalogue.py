@@ -1,0 +1,277 @@
+"""Author-side proof of every exercise: right answers pass, wrong ones get their own name.
+
+The known mistakes are told apart pair by pair, with a margin of a hundred tolerances.
+"""
+
+import math
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_utils.checker import catalogue, check, source, statement, stub
+from course_utils.checker.judge import outcome_of
+from course_utils.checker.model import TAGS
+from course_utils.checker.values import ATOL, RTOL, Raised, gap
+
+EXERCISES = catalogue()
+BY_NAME = {e.name: e for e in EXERCISES}
+MARGIN = 100.0  # tolerances between any two known answers
+
+
+def each(*attributes):
+    """Parameters (exercise, item) for every item of some attribute of every exercise."""
+    return [
+        pytest.param(e, item, id=f"{e.name}-{i}")
+        for e in EXERCISES
+        for attribute in attributes
+        for i, item in enumerate(getattr(e, attribute))
+    ]
+
+
+every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.name)
+
+
+def run_cell(text):
+    """What a cell defines when the notebook has imported what every notebook imports."""
+    names = {"math": math, "torch": torch, "F": F, "nn": nn}
+    exec(compile(text, "<cell>", "exec"), names)
+    return names
+
+
+def test_there_are_enough():
+    assert len(EXERCISES) >= 100
+    assert len(BY_NAME) == len(EXERCISES)
+    assert sum(len({m.name for m in e.mistakes}) for e in EXERCISES) >= 650
+    per_notebook = {e.notebook: 0 for e in EXERCISES}
+    for e in EXERCISES:
+        per_notebook[e.notebook] += 1
+    assert min(per_notebook.values()) >= 3
+
+
+@every_exercise
+def test_exercise_is_complete(exercise):
+    assert 1 <= exercise.difficulty <= 3
+    assert 1 <= exercise.minutes <= 60
+    assert exercise.trains
+    assert len(exercise.hints) >= 3
+    assert len({m.name for m in exercise.mistakes}) >= 3
+    assert set(exercise.tags) <= TAGS.keys()
+    assert exercise.kind == "value" or len(exercise.right_variants) >= 3
+    assert statement(exercise.name).startswith(f"**Exercise `{exercise.name}`**")
+    for sentence in [m.why for m in exercise.mistakes] + list(exercise.hints):
+        assert sentence[-1] in ".?!", sentence
+
+
+@every_exercise
+def test_solution_passes(exercise):
+    answer = run_cell(source.solved(exercise))[exercise.name]
+    assert check(exercise.name, answer).status == "right"
+
+
+@every_exercise
+def test_untouched_stub_is_not_attempted(exercise):
+    text = stub(exercise.name)
+    answer = run_cell(text)[exercise.name]
+    assert check(exercise.name, answer).status == "not attempted"
+    assert "# >>>" not in text + source.solved(exercise)
+    if exercise.kind != "value":
+        assert text.count("raise NotImplementedError") == (1 if exercise.kind == "function" else 2)
+
+
+@every_exercise
+def test_hints_do_not_hold_the_solution(exercise):
+    lines = {line.strip() for line in source.solved(exercise).splitlines()}
+    lines -= {line.strip() for line in stub(exercise.name).splitlines()}
+    for line in lines:
+        code = line.removeprefix("return ").split("  #")[0]
+        if len(code) > 25:
+            assert not any(code in hint for hint in exercise.hints), code
+
+
+@pytest.mark.parametrize(("exercise", "answer"), each("right_variants"))
+def test_right_variant_passes(exercise, answer):
+    result = check(exercise.name, answer)
+    assert result.status == "right", str(result)
+
+
+@pytest.mark.parametrize(("exercise", "wrong"), each("wrong_answers"))
+def test_wrong_answer_gets_its_name(exercise, wrong):
+    result = check(exercise.name, wrong.answer)
+    assert result.status == "mistake"
+    assert result.mistakes == wrong.mistakes
+    assert wrong.message in str(result)
+
+
+def solutions_that_fill():
+    """Exercises whose solution fills hidden scores with -inf, with the fillers that are too high.
+
+    `leave_one_out` is about kernel values, exp of a score, which end at exp(-87) in float32.
+    """
+    for e in EXERCISES:
+        if e.kind != "value" and "-math.inf)" in source.solved(e):
+            for filler in (-30.0,) if e.name == "leave_one_out" else (-30.0, -100.0, -1e4):
+                yield pytest.param(e, filler, id=f"{e.name}{filler}")
+
+
+@pytest.mark.parametrize(("exercise", "filler"), list(solutions_that_fill()))
+def test_a_filler_that_scores_can_fall_below_is_named(exercise, filler):
+    text = source.solved(exercise).replace("-math.inf)", f"{filler})")
+    result = check(exercise.name, run_cell(text)[exercise.name])
+    assert result.mistakes == ("hidden scores are not low enough",), str(result)
+
+
+def test_hidden_scores_that_are_only_lowered_are_named():
+    found = []
+    for e in EXERCISES:
+        if e.kind != "value":
+            text = source.solved(e)
+            changed = re.sub(r"\.masked_fill\((.+), -math\.inf\)", r" - 50.0 * (\1)", text)
+            if changed != text:
+                result = check(e.name, run_cell(changed)[e.name])
+                found += [e.name] if result.status == "right" else []
+                named = ("hidden scores are not low enough",)
+                assert result.mistakes == named or e.name in found, str(result)
+    assert found == ["next_token_probabilities"]  # what is hidden there is lower to begin with
+
+
+def test_masks_are_found_in_every_chapter_that_attends():
+    names = {param.values[0].name for param in solutions_that_fill()}
+    assert len(names) >= 10
+    assert names > {"softmax_with_lengths", "decoder_context", "TinyMultiHead", "prefix_attend"}
+
+
+def form_and_numbers(outcomes):
+    """The form of outcomes (shapes, kinds, errors) and all their numbers in one row."""
+    form, numbers = [], []
+
+    def walk(value):
+        if isinstance(value, torch.Tensor):
+            kind = "float" if value.is_floating_point() else str(value.dtype)
+            form.append((tuple(value.shape), kind))
+            numbers.append(value.double().flatten())
+        elif isinstance(value, (list, tuple)):
+            form.append(len(value))
+            for item in value:
+                walk(item)
+        elif isinstance(value, dict):
+            form.append(tuple(value))
+            for item in value.values():
+                walk(item)
+        elif isinstance(value, float):
+            form.append("number")
+            numbers.append(torch.tensor([value], dtype=torch.float64))
+        else:
+            form.append(value)
+
+    walk(outcomes)
+    return tuple(form), torch.cat(numbers) if numbers else torch.zeros(0)
+
+
+def distances(all_outcomes):
+    """Between every two answers: the largest difference in tolerances, infinite for other forms."""
+    table = torch.full((len(all_outcomes), len(all_outcomes)), math.inf)
+    groups = {}
+    for i, outcomes in enumerate(all_outcomes):
+        form, numbers = form_and_numbers(outcomes)
+        groups.setdefault(form, []).append((i, numbers))
+    for members in groups.values():
+        rows = torch.tensor([i for i, _ in members])
+        x = torch.stack([numbers for _, numbers in members])
+        a, b = x[:, None], x[None]
+        size = (a - b).abs() / (ATOL + RTOL * torch.maximum(a.abs(), b.abs()))
+        size[(a == b) | (a.isnan() & b.isnan())] = 0.0
+        worst = (
+            size.nan_to_num(nan=math.inf).amax(-1) if x.shape[1] else x.new_zeros(len(x), len(x))
+        )
+        table[rows[:, None], rows] = worst.float()
+    return table
+
+
+def known_answers(exercise):
+    """The right answer, every mistake and every pair of mistakes, with their outcomes."""
+    return [
+        (some, [outcome_of(exercise, some, i) for i in range(len(exercise.probes))])
+        for some in [(), *((m,) for m in exercise.mistakes), *exercise.pairs()]
+    ]
+
+
+def names(mistakes):
+    return {m.name for m in mistakes}
+
+
+def test_distances_are_those_of_the_judge():
+    answers = known_answers(BY_NAME["gaussian_weights"])[:8]
+    table = distances([outcomes for _, outcomes in answers])
+    for i, (_, a) in enumerate(answers):
+        for j, (_, b) in enumerate(answers):
+            largest = max(gap(x, y).size for x, y in zip(a, b))
+            assert table[i, j] <= largest * 1.001
+            assert (table[i, j] < 1) == (largest < 1)
+
+
+@every_exercise
+def test_known_mistakes_are_told_apart(exercise):
+    """No two single mistakes agree, and no two answers are nearly but not quite equal."""
+    answers = known_answers(exercise)
+    if exercise.kind == "value":
+        outcomes = [found[0] for _, found in answers]
+        for i, a in enumerate(outcomes):
+            for j, b in enumerate(outcomes):
+                same = i == j or names(answers[i][0]) == names(answers[j][0])
+                assert same or gap(a, b).size > 10, (answers[i][0], answers[j][0])
+        return
+    table = distances([found for _, found in answers])
+    doubtful = (table > 0.1) & (table < MARGIN)
+    assert not doubtful.any(), [(answers[i][0], answers[j][0]) for i, j in doubtful.nonzero()]
+    for i, (a, _) in enumerate(answers):
+        for j, (b, _) in enumerate(answers[:i]):
+            if len(a) <= 1 and len(b) <= 1 and names(a) != names(b):
+                assert table[i, j] >= MARGIN, (a, b)
+
+
+def separable_pairs(exercise):
+    """Pairs of mistakes whose result is no other known answer's result."""
+    answers = known_answers(exercise)
+    alone = (distances([found for _, found in answers]) < 1).sum(1) == 1
+    return [some for (some, _), only in zip(answers, alone) if only and len(some) == 2]
+
+
+@pytest.mark.parametrize("exercise", [e for e in EXERCISES if e.pairs()], ids=lambda e: e.name)
+def test_two_mistakes_at_once_are_both_named(exercise):
+    pairs = separable_pairs(exercise)
+    assert len(pairs) >= len(exercise.pairs()) * 0.5
+    for some in pairs[:: max(1, len(pairs) // 3)]:
+        result = check(exercise.name, exercise.combine(*some).answer)
+        assert set(result.mistakes) == names(some)
+        assert "these 2 mistakes are" in str(result)
+
+
+def test_smallest_probe_comes_first():
+    def size(x):
+        if isinstance(x, torch.Tensor):
+            return x.numel()
+        return sum(map(size, x)) if isinstance(x, (list, tuple)) else 0
+
+    for exercise in EXERCISES:
+        sizes = [size(probe) for probe in exercise.probes]
+        assert sizes[0] == min(sizes), exercise.name
+        assert sizes[0] <= 100, exercise.name
+
+
+def test_no_exercise_hides_a_piece_of_the_library():
+    from course_utils.models import attention, kernel_regression, masks, positional, transformer
+    from course_utils.training import loops, metrics
+
+    modules = (attention, masks, metrics, kernel_regression, positional, loops, transformer)
+    taken = {name for module in modules for name in vars(module)}
+    assert not taken & BY_NAME.keys()
+
+
+def test_errors_of_probes_are_meant():
+    """The reference itself never raises."""
+    for exercise in EXERCISES:
+        for i in range(len(exercise.probes)):
+            assert not isinstance(outcome_of(exercise, (), i), Raised), exercise.name

@@ -1,0 +1,297 @@
+"""The commands that use a trained model: translate, evaluate, heatmap."""
+
+import io
+import sys
+import types
+
+import pytest
+import sacrebleu
+import torch
+from engine_runs import talking_folder, translate_bytes
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from course_utils.cli import evaluate, heatmap, translate
+from course_utils.text.batches import pad
+from course_utils.text.corpora import load_corpus
+from course_utils.training.decoding import greedy_decode
+from course_utils.training.runs.folder import load_translator, read_vocabulary
+from course_utils.training.runs.sentences import cut, read_lines, translate_lines
+
+SENTENCES = [pair.source for pair in load_corpus("everyday").pairs[::60]]
+nasty = st.sampled_from(
+    ["", " ", "\u2028", "\x85", "\r", "\x0b\x0c", "\x00", "<eos>", "<pad>", "\U0001f600", "\ufeff"]
+)
+lines_of_bytes = st.one_of(
+    nasty.map(lambda text: text.encode("utf-8")),
+    st.text(max_size=12).map(lambda text: text.encode("utf-8", "replace").replace(b"\n", b"")),
+    st.binary(max_size=8).map(lambda data: data.replace(b"\n", b"")),
+)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(lines_of_bytes, max_size=5), st.booleans())
+@example([b"a" * 300, b"", b"word " * 80], True)
+@example([b"\xff\xfe", "\u2028".encode(), b"\x00", b"a\rb"], False)
+def test_as_many_lines_come_out_as_go_in(monkeypatch, lines, ended):
+    data = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+    count = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+    out = translate_bytes(monkeypatch, data).decode("utf-8")
+    assert out.count("\n") == count
+    assert out == "" or out.endswith("\n")
+    # no other rule for what a line is finds another number
+    assert len(out.splitlines()) == count
+
+
+def test_an_empty_line_is_answered_by_an_empty_line(monkeypatch):
+    out = translate_bytes(monkeypatch, b"\n \t \nGo.\n\n").decode("utf-8").split("\n")
+    assert [bool(line) for line in out] == [False, False, True, False, False]
+
+
+def test_a_translation_never_holds_a_line_break(monkeypatch):
+    translator = load_translator(talking_folder())
+    breaks = translator.target.encode_all(["a"])[0]
+    line_feed = next(i for i in range(4, 260) if translator.target._tokenizer.id_to_token(i) == "Ċ")
+    assert translator.target.decode([*breaks, line_feed, *breaks]) == "a\n a"
+
+    def says_breaks(sources, beam, max_len, batch_size):
+        return [[*breaks, line_feed, *breaks] for _ in sources]
+
+    monkeypatch.setattr(translator, "decode", says_breaks)
+    assert translate_lines(translator, ["Go."]) == ["a a"]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_lines_of_like_length_share_a_batch_whatever_their_limits(monkeypatch, beam):
+    translator = load_translator(talking_folder())
+    shared = []
+
+    def decode(sources, *args):
+        shared.append([len(ids) for ids in sources])
+        return [[] for _ in sources]
+
+    monkeypatch.setattr(translator, "decode", decode)
+    lines = ["a" * (1 + 7 * i % 29) for i in range(29)]  # most of them may be answered by 32 ids
+    translate_lines(translator, lines, beam=beam, batch_size=4)
+    lengths = [length for batch in shared for length in batch]
+    assert len(lengths) == 29
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > 10
+
+
+@pytest.mark.parametrize("beam", ["1", "3"])
+def test_the_batch_size_changes_nothing(monkeypatch, beam):
+    data = "\n".join(SENTENCES[:: 1 if beam == "1" else 4]).encode("utf-8")
+    alone, few, many = (
+        translate_bytes(monkeypatch, data, "--beam", beam, "--batch-size", size)
+        for size in ("1", "3", "64")
+    )
+    assert alone == few == many
+    assert len(set(alone.split(b"\n"))) > 3
+
+
+def test_a_line_is_translated_as_it_would_be_alone(monkeypatch):
+    data = [line.encode("utf-8") for line in SENTENCES[:8]]
+    together = translate_bytes(monkeypatch, b"\n".join(data))
+    assert together == b"".join(translate_bytes(monkeypatch, line) for line in data)
+
+
+def test_a_beam_of_one_is_greedy_decoding(monkeypatch):
+    translator = load_translator(talking_folder())
+    vocabulary = translator.source
+    for text in SENTENCES[:6]:
+        ids = vocabulary.encode(text)
+        src, src_lens = pad([[*ids, vocabulary.eos]])
+        ends = {"bos": vocabulary.bos, "eos": vocabulary.eos}
+        limit = min(translator.model.config.max_len, 2 * len(ids) + 20)
+        said = greedy_decode(translator.model, src, src_lens, max_len=limit, **ends)
+        wanted = " ".join(vocabulary.decode(said[0]).split())
+        out = translate_bytes(monkeypatch, text.encode("utf-8"), "--beam", "1").decode("utf-8")
+        assert out == wanted + "\n"
+
+
+def test_what_had_to_be_changed_is_said(monkeypatch, capsys):
+    translate_bytes(monkeypatch, b"Go.\n\xff\n" + b"word " * 50 + b"\n")
+    err = capsys.readouterr().err
+    assert "translate: line 2 is not UTF-8 (invalid start byte): the bytes at fault" in err
+    assert "translate: line 3 is longer than anything the model was trained on" in err
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), IsADirectoryError(21, "is")])
+def test_input_that_cannot_be_read_is_refused(monkeypatch, capsys, error):
+    class Broken(io.BytesIO):
+        def __next__(self):
+            raise error
+
+    stdin = types.SimpleNamespace(buffer=Broken(), isatty=lambda: False)
+    for stream, message in ((stdin, f"cannot read standard input: {error.strerror}"),
+                            (None, "standard input is closed")):  # fmt: skip
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert translate.main(["--model", str(talking_folder())]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_at_a_terminal_each_line_is_answered_at_once(monkeypatch):
+    written = []
+
+    class Terminal:
+        buffer = iter([b"Go.\n", b"Stop.\n"])
+
+        def isatty(self):
+            return True
+
+    class Out:
+        class buffer:
+            write = written.append
+
+            @staticmethod
+            def flush():
+                written.append("flush")
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", Out())
+    assert translate.main(["--model", str(talking_folder())]) == 0
+    assert [part == "flush" for part in written] == [False, True, False, True]
+
+
+def test_a_byte_order_mark_is_no_text():
+    assert list(read_lines([b"\xef\xbb\xbfGo.\n", b"Stop."], print)) == ["Go.", "Stop."]
+
+
+@given(st.text(st.sampled_from("ab .,!\u00e9\u4e2d"), max_size=60), st.integers(2, 9))
+def test_a_line_is_cut_without_losing_anything(text, limit):
+    vocabulary = read_vocabulary(talking_folder())
+    parts = cut(text, vocabulary, limit)
+    assert [i for part in parts for i in part] == vocabulary.encode(text)
+    assert all(len(part) <= limit for part in parts)
+
+
+def test_a_line_is_cut_at_the_ends_of_sentences_then_clauses_then_words():
+    vocabulary = read_vocabulary(talking_folder())
+    for text, wanted in (
+        ("Go on. Well, we can", ["Go on.", "Well, we can"]),
+        ("Go on, we can all", ["Go on,", "we can all"]),
+        ("We can all go on", ["We can all go", "on"]),
+    ):
+        limit = len(vocabulary.encode(text)) - 1
+        assert [vocabulary.decode(part) for part in cut(text, vocabulary, limit)] == wanted
+
+
+def test_evaluate_gives_sacrebleus_own_numbers(monkeypatch, tmp_path, capsys):
+    pairs = load_corpus("everyday").pairs[::90]
+    source, reference = tmp_path / "en.txt", tmp_path / "fr.txt"
+    source.write_text("".join(f"{p.source}\n" for p in pairs), encoding="utf-8")
+    reference.write_text("".join(f"{p.target}\n" for p in pairs), encoding="utf-8")
+    translated = translate_bytes(monkeypatch, source.read_bytes()).decode("utf-8").split("\n")[:-1]
+    # right for most lines, so that the scores are not 0
+    translated[4:] = [pair.target for pair in pairs[4:]]
+    monkeypatch.setattr(evaluate, "translate_lines", lambda *args, **options: translated)
+    options = ["--model", str(talking_folder()), "--src", str(source), "--ref", str(reference)]
+    assert evaluate.main(options) == 0
+    bleu = sacrebleu.corpus_bleu(translated, [[pair.target for pair in pairs]])
+    chrf = sacrebleu.corpus_chrf(translated, [[pair.target for pair in pairs]])
+    assert bleu.score > 10
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"BLEU {bleu.score:.2f}  nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
+    assert second.startswith(f"chrF2 {chrf.score:.2f}  nrefs:1|case:mixed|eff:yes|nc:6|nw:0|")
+
+
+def test_evaluate_translates_what_it_scores(capsys):
+    folder = talking_folder()
+    options = ["--src", str(folder / "test.en"), "--ref", str(folder / "test.fr")]
+    assert evaluate.main(["--model", str(folder), *options]) == 0
+    lines = (folder / "test.en").read_text(encoding="utf-8").splitlines()
+    hypotheses = translate_lines(load_translator(folder), lines)
+    wanted = sacrebleu.corpus_chrf(
+        hypotheses, [(folder / "test.fr").read_text(encoding="utf-8").splitlines()]
+    )
+    assert f"chrF2 {wanted.score:.2f} " in capsys.readouterr().out
+
+
+def test_evaluate_refuses_files_that_do_not_match(tmp_path, capsys):
+    two, three, empty = (tmp_path / name for name in ("two", "three", "empty"))
+    two.write_text("a\nb\n", encoding="utf-8")
+    three.write_text("a\nb\nc", encoding="utf-8")
+    empty.write_text("", encoding="utf-8")
+
+    def refusal(source, reference):
+        options = ["--model", str(talking_folder()), "--src", str(source), "--ref", str(reference)]
+        assert evaluate.main(options) == 1
+        return capsys.readouterr().err
+
+    assert f"{two} has 2 lines and {three} has 3" in refusal(two, three)
+    assert "at least one" in refusal(empty, empty)
+    assert "cannot read" in refusal(two, tmp_path / "none")
+
+
+def draw(capsys, path, *options):
+    code = heatmap.main(["--model", str(talking_folder()), "--out", str(path), *options])
+    return code, *capsys.readouterr()
+
+
+def test_heatmap_writes_a_picture_and_reads_it_out(tmp_path, capsys):
+    path = tmp_path / "map.png"
+    code, out, err = draw(capsys, path, "--text", "I'm $5.", "--target", "$5 et $6 \u4e2d.")
+    assert (code, err) == (0, "")
+    assert path.read_bytes().startswith(b"\x89PNG\r\n")
+    assert out.count("\n") == 1
+    assert " looks " in out or " spreads " in out or " splits " in out
+
+
+def test_heatmap_reads_a_command_line_that_is_not_utf_8(tmp_path, capsys):
+    odd = draw(capsys, tmp_path / "odd.png", "--text", "caf\udce9", "--target", "\ud800 !")
+    wanted = draw(capsys, tmp_path / "map.png", "--text", "caf\ufffd", "--target", "\ufffd !")
+    assert odd[0] == 0
+    assert odd == wanted
+    assert (tmp_path / "odd.png").read_bytes() == (tmp_path / "map.png").read_bytes()
+
+
+def test_heatmap_shows_the_models_own_translation(tmp_path, capsys, monkeypatch):
+    seen = {}
+    original = heatmap.show_heatmaps
+
+    def recorded(weights, **options):
+        seen.update(options, weights=weights)
+        return original(weights, **options)
+
+    monkeypatch.setattr(heatmap, "show_heatmaps", recorded)
+    assert draw(capsys, tmp_path / "map.png", "--text", "I lost.", "--head", "2")[0] == 0
+    translator = load_translator(talking_folder())
+    said = translate_lines(translator, ["I lost."])[0]
+    assert seen["yticklabels"] == [*translator.target.tokens(said), "<eos>"]
+    assert seen["xticklabels"] == [*translator.source.tokens("I lost."), "<eos>"]
+    assert seen["titles"] == ["Cross-attention: layer 1, head 2"]
+    maps = translator.attention_maps("I lost.", said)[0]["cross"]
+    torch.testing.assert_close(seen["weights"], maps[0, 1])
+
+
+def test_the_choice_of_layer_and_head_is_said():
+    weights = torch.rand(3, 2, 4, 5)
+    for layer, head, wanted, title in (
+        (None, None, weights.mean((0, 1)), "mean of 3 layers, mean of 2 heads"),
+        (2, None, weights[1].mean(0), "layer 2, mean of 2 heads"),
+        (None, 1, weights[:, 0].mean(0), "mean of 3 layers, head 1"),
+        (3, 2, weights[2, 1], "layer 3, head 2"),
+    ):
+        chosen, said = heatmap.choose(weights, layer, head)
+        torch.testing.assert_close(chosen, wanted)
+        assert said == f"Cross-attention: {title}"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--text", "Go.", "--layer", "2"], "--layer must lie in 1..1 for this model, got 2"),
+        (["--text", "Go.", "--target", "Va !", "--head", "3"], "--head must lie in 1..2"),
+        (["--text", " "], "--text has 0 pieces, this model takes 1..31"),
+        (["--text", "a b c " * 20], "this model takes 1..31"),
+        (["--text", "Go.", "--target", "x" * 90], "the target has"),
+        (["--text", "Go.", "--out", "map.jpg"], "--out must end in .png, got 'map.jpg'"),
+        (["--text", "Go.", "--target", "Va", "--out", "no/where/map.png"], "make its folder first"),
+    ],
+)
+def test_heatmap_refuses_what_it_cannot_draw(tmp_path, capsys, options, message):
+    code, out, err = draw(capsys, tmp_path / "map.png", *options)
+    assert (code, out) == (1, "")
+    assert message in err
+    assert not (tmp_path / "map.png").exists()

@@ -1,0 +1,146 @@
+"""figures/ holds what the code draws, and what it draws can be read."""
+
+import itertools
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from course_utils.viz import drawings, use_course_style
+from course_utils.viz.canvas import Canvas
+from course_utils.viz.drawings import FOLDER
+from course_utils.viz.gallery import pictures
+
+DC = "{http://purl.org/dc/elements/1.1/}"
+REFRESH = "; draw it again with: python -m course_utils figures"
+
+
+@pytest.fixture(scope="module", params=drawings.figures())
+def drawn(request):
+    """The name of a figure and its canvas, freshly drawn."""
+    with use_course_style():
+        return request.param, drawings.figures()[request.param].draw()
+
+
+def words_in(svg):
+    """The words of a file: matplotlib leaves each line of text as a comment by its outlines."""
+    lines = re.findall(r"<!-- (.*?) -->", svg, flags=re.DOTALL)
+    return sorted(line.replace("- -", "--") for line in lines)
+
+
+def words_of(canvas):
+    lines = (line for text in canvas.axes.texts for line in text.get_text().split("\n"))
+    return sorted(
+        re.sub(r"&(?!amp;)", "&amp;", line).replace("<", "&lt;").replace(">", "&gt;")
+        for line in lines
+        if line
+    )
+
+
+def test_no_file_is_missing_or_left_over():
+    gallery = {picture.name for picture in pictures()}
+    assert {path.name for path in FOLDER.iterdir()} == set(drawings.figures()) | gallery
+
+
+def test_the_gallery_holds_what_the_notebooks_drew():
+    for picture in pictures():
+        stored = (FOLDER / picture.name).read_bytes()
+        assert stored == picture.png, f"{picture.name} is stale{REFRESH}"
+        assert picture.alt
+
+
+def test_a_gallery_cell_without_a_picture_is_named(tmp_path):
+    cell = {"id": "c1", "metadata": {"gallery": "x"}, "outputs": []}
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": [cell]}), encoding="utf-8")
+    with pytest.raises(ValueError, match="cell c1 of n.ipynb"):
+        list(pictures(tmp_path))
+
+
+def test_the_file_is_what_the_code_draws(drawn):
+    name, canvas = drawn
+    root = ET.parse(FOLDER / name).getroot()
+    assert root.find(f".//{DC}identifier").text == canvas.fingerprint(), f"{name} is stale{REFRESH}"
+    alt = drawings.figures()[name].alt
+    assert root.find(f".//{DC}description").text == alt, f"the alt text of {name} changed{REFRESH}"
+
+
+def test_the_file_holds_all_words_and_nothing_from_elsewhere(drawn):
+    name, canvas = drawn
+    svg = (FOLDER / name).read_bytes().decode("utf-8")
+    assert words_in(svg) == words_of(canvas)
+    assert "\r" not in svg
+    assert "<text" not in svg  # letters are outlines, so no font is needed
+    assert "Matplotlib" not in svg  # no version: it would change the file
+    links = re.findall(r'href="([^"]{0,12})', svg)
+    assert all(link.startswith(("#", "data:image")) for link in links)
+
+
+def test_nothing_is_cut_off_and_no_words_overlap(drawn):
+    _, canvas = drawn
+    canvas.figure.draw_without_rendering()
+    texts = [text for text in canvas.axes.texts if text.get_text()]
+    boxes = [text.get_window_extent() for text in texts]
+    sheet = canvas.figure.bbox
+    for text, box in zip(texts, boxes, strict=True):
+        assert sheet.x0 <= box.x0, text
+        assert sheet.y0 <= box.y0, text
+        assert box.x1 <= sheet.x1, text
+        assert box.y1 <= sheet.y1, text
+    for (one, a), (other, b) in itertools.combinations(zip(texts, boxes, strict=True), 2):
+        across = min(a.x1, b.x1) - max(a.x0, b.x0)
+        up = min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert across <= 0 or up <= 2, f"{one} and {other} overlap"
+
+
+def test_words_are_large_enough_at_800_pixels(drawn):
+    _, canvas = drawn
+    assert canvas.width == 8  # inches: 100 pixels each
+    assert min(text.get_fontsize() for text in canvas.axes.texts) >= 7.5
+
+
+def test_the_numbers_in_the_alt_text_stand_in_the_figure(drawn):
+    name, canvas = drawn
+    words = " ".join(words_of(canvas))
+    for number in re.findall(r"\d+\.\d+|\b\d{2,}\b", drawings.figures()[name].alt):
+        assert number in words
+
+
+def test_a_figure_is_the_same_file_each_time(tmp_path):
+    first = drawings.write("positional_encoding.svg", tmp_path).read_bytes()
+    assert drawings.write("positional_encoding.svg", tmp_path).read_bytes() == first
+
+
+def test_the_fingerprint_tells_edits_from_noise():
+    def sheet(x=1.0, text="query", weight=0.5):
+        canvas = Canvas(2, 2)
+        canvas.box(x, 1.0, text)
+        canvas.image(0, 1, np.full((2, 2), weight), 1, 1)
+        return canvas.fingerprint()
+
+    assert sheet() == sheet(x=1.0 + 1e-12, weight=0.5 + 1e-9) == sheet(x=np.float64(1))
+    assert len({sheet(), sheet(x=1.01), sheet(text="key"), sheet(weight=0.6)}) == 4
+
+
+def test_the_command_draws_everything(tmp_path, capsys, monkeypatch):
+    one = {"masks.svg": drawings.figures()["masks.svg"]}
+    monkeypatch.setattr(drawings, "figures", lambda: one)
+    drawings.main(["--out", str(tmp_path / "new")])
+    names = ["masks.svg", *(picture.name for picture in pictures())]
+    assert capsys.readouterr().out.split("\n")[:-1] == [str(tmp_path / "new" / n) for n in names]
+    assert (tmp_path / "new" / "masks.svg").stat().st_size > 10_000
+
+
+def test_figure_markdown_carries_the_alt_text():
+    line = drawings.figure_markdown("masks.svg")
+    assert line == f"![{drawings.figures()['masks.svg'].alt}](../figures/masks.svg)"
+    assert drawings.figure_markdown("masks.svg", "figures").endswith("](figures/masks.svg)")
+    with pytest.raises(ValueError, match="no figure 'mask.svg'; there are course_map.svg"):
+        drawings.figure_markdown("mask.svg")
+
+
+def test_alt_texts_fit_into_markdown_and_a_screen_reader(drawn):
+    alt = drawings.figures()[drawn[0]].alt
+    assert 100 < len(alt) < 700
+    assert not re.search(r"[\[\]\n]", alt)
