@@ -15,10 +15,11 @@ from course_utils.bench.rounds import FLOOR, OURS
 from course_utils.bench.sizes import D_FF, D_MODEL, DROPOUT, HEADS, LAYERS, MAX_LEN, V
 from course_utils.bench.torch_modules import TorchModules
 from course_utils.bench.usual import last_tokens, step
+from course_utils.models.modes import evaluating
 from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.text.batches import Batch
 from course_utils.text.vocab import Vocab
-from course_utils.training.decoding import evaluating, greedy_decode
+from course_utils.training.decoding import greedy_decode
 from course_utils.training.runs.loop import mean_loss
 
 NEVER = -1  # no token is this one: decoding goes on to the last step

@@ -19,17 +19,17 @@ from tqdm import tqdm
 
 from course_utils.bench.torch_modules import TorchModules
 from course_utils.bench.usual import step
+from course_utils.models.modes import evaluating
+from course_utils.models.sizes import count_parameters
 from course_utils.text.batches import Batch, Example, collate, pad
 from course_utils.text.vocab import Vocab
-from course_utils.training.decoding import evaluating
-from course_utils.training.loops import warmup_then_decay
 from course_utils.training.runs.command import Refused, parser, refusing
 from course_utils.training.runs.data import encode, learn_vocabulary, positions, split_corpus
 from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.settings import Settings, add_options, new_settings
+from course_utils.training.schedules import warmup_then_decay
 from course_utils.training.seeds import set_seed
-from course_utils.training.translation import count_parameters
 
 SENTENCES = 64  # in a batch
 STEPS = 60  # the longest translation, in tokens

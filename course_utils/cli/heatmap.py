@@ -6,9 +6,8 @@ from torch import Tensor
 
 from course_utils.training.runs.command import Refused, add_model_option, number, parser, refusing
 from course_utils.training.runs.files import write_atomic
-from course_utils.training.runs.folder import load_translator
 from course_utils.training.runs.sentences import translate_lines
-from course_utils.training.translation import Translator
+from course_utils.training.translation import Translator, load_translator
 from course_utils.viz import read_heatmap, show_heatmaps
 from course_utils.viz.display import png_bytes
 

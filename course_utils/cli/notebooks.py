@@ -87,7 +87,7 @@ def run_notebook(path: Path) -> tuple[nbformat.NotebookNode, Cost]:
             times.append(time.perf_counter() - cell_begun)
         seconds = time.perf_counter() - begun
         ask = nbformat.v4.new_code_cell(
-            "from course_utils.cli.memory import peak_memory; peak_memory()"
+            "from course_utils.training.memory import peak_memory; peak_memory()"
         )
         notebook.cells.append(ask)
         client.execute_cell(ask, len(notebook.cells) - 1, store_history=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from course_utils.models.sizes import count_parameters
 from course_utils.text.pairs import Pair
 from course_utils.text.text import printable
 from course_utils.training.runs import processes
@@ -32,7 +33,6 @@ from course_utils.training.runs.folder import (
     VOCABULARY,
     WEIGHTS,
     empty_model,
-    load_translator,
     read_vocabulary,
     write_config,
     write_vocabulary,
@@ -42,7 +42,7 @@ from course_utils.training.runs.loop import Training
 from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.sentences import translate_lines
 from course_utils.training.runs.settings import add_options, new_settings, resumed_settings
-from course_utils.training.translation import count_parameters
+from course_utils.training.translation import load_translator
 
 TEST = ("test.en", "test.fr")  # held out for the user; training never looks at them
 BEGINNINGS = {CONFIG, VOCABULARY, *TEST}  # what a run killed before its first checkpoint leaves

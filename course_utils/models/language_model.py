@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.models.masks import causal_mask
+from course_utils.models.modes import evaluating
 from course_utils.models.token_encoder import TokenEncoder, tied_output
-from course_utils.training.decoding import evaluating
 
 
 class LanguageModel(nn.Module):

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from course_utils.models.transformer import Transformer, TransformerConfig
-from course_utils.training.translation import count_parameters
 
 VOCABULARY = 37_000  # shared by both languages (Vaswani et al. 2017, section 5.1)
 
@@ -37,3 +36,8 @@ def parts(config: TransformerConfig) -> dict[str, int]:
         "decoder": count_parameters(model.decoder) + count_parameters(model.decoder_norm),
         "embedding": count_parameters(model.tgt_embedding),
     }
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Trainable numbers of a model, shared ones counted once."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)

@@ -5,24 +5,12 @@ A model is anything with `start(src, src_lens) -> state`, `decode(tokens (B, 1),
 """
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from heapq import nlargest
 
 import torch
 from torch import Tensor
 
-
-@contextmanager
-def evaluating(model: torch.nn.Module):
-    """No dropout and no gradients inside; afterwards each part is in the mode it was in."""
-    modes = [(part, part.training) for part in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield model
-    finally:
-        for part, training in modes:
-            part.training = training
+from course_utils.models.modes import evaluating
 
 
 def _check_limits(max_len: int, beam: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Loss, learning-rate schedule and training loop for the translation models."""
+"""Training loops: `fit` for any model, `Trainer` for the translation models."""
 
 import math
 import os
@@ -7,74 +7,13 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from course_utils.text.batches import Batch, Example, make_batches
-from course_utils.text.vocab import Vocab
-
-
-def masked_cross_entropy(
-    logits: Tensor, targets: Tensor, *, pad: int = Vocab.pad, label_smoothing: float = 0.0
-) -> Tensor:
-    """Mean negative log-likelihood over real tokens only; padding has no part in it.
-
-    Args:
-        logits: (B, T, V); targets: (B, T) ids.
-
-    Raises:
-        ValueError: there is no real token.
-    """
-    real = targets.ne(pad)  # (B, T)
-    if not real.any():
-        raise ValueError("every target is padding, so there is nothing to predict")
-    if not real.all():  # the gradient of a NaN at padding would be NaN
-        logits = logits.masked_fill(~real.unsqueeze(-1), 0.0)
-    return F.cross_entropy(
-        logits.flatten(0, 1), targets.flatten(), ignore_index=pad, label_smoothing=label_smoothing
-    )
-
-
-def warmup_then_decay(step: int, total_steps: int, warmup_steps: int) -> float:
-    """Share of the peak learning rate at update `step` (from 0): up in a line, then down to 0.
-
-    >>> [round(warmup_then_decay(s, 10, 4), 2) for s in (0, 3, 4, 9)]
-    [0.25, 1.0, 1.0, 0.17]
-    """
-    if step < warmup_steps:
-        return (step + 1) / warmup_steps
-    return (total_steps - step) / max(1, total_steps - warmup_steps)
-
-
-def update(
-    loss: Tensor,
-    optimizer: torch.optim.Optimizer,
-    schedule: torch.optim.lr_scheduler.LRScheduler,
-    clip: float = 1.0,
-) -> None:
-    """One step down the gradient of `loss`, whose norm is clipped to `clip`.
-
-    Raises:
-        FloatingPointError: the loss or its gradient is not finite; the weights stay as they are.
-    """
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    _check_finite("the loss", loss, schedule)
-    optimizer.zero_grad()
-    loss.backward()
-    norm = nn.utils.clip_grad_norm_(parameters, clip)
-    _check_finite("the norm of the gradient", norm, schedule)
-    optimizer.step()
-    schedule.step()
-
-
-def _check_finite(name: str, number: Tensor, schedule) -> None:
-    if not number.isfinite():
-        raise FloatingPointError(
-            f"{name} is {number.item()} at update {schedule.last_epoch + 1}: lower lr (now "
-            f"{schedule.base_lrs[0]:g}), raise warmup, and look for a fully masked row; the "
-            "weights are those before it"
-        )
+from course_utils.training.losses import masked_cross_entropy
+from course_utils.training.schedules import warmup_then_decay
+from course_utils.training.steps import update
 
 
 def _schedule(optimizer: torch.optim.Optimizer, steps: int, warmup: float):

@@ -73,3 +73,14 @@ def scheduler(
     return torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda updates_done: share(updates_done + 1)
     )
+
+
+def warmup_then_decay(step: int, total_steps: int, warmup_steps: int) -> float:
+    """Share of the peak learning rate at update `step` (from 0): up in a line, then down to 0.
+
+    >>> [round(warmup_then_decay(s, 10, 4), 2) for s in (0, 3, 4, 9)]
+    [0.25, 1.0, 1.0, 0.17]
+    """
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    return (total_steps - step) / max(1, total_steps - warmup_steps)

@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from course_utils.models.modes import evaluating
 from course_utils.text.batches import pad
 from course_utils.text.pairs import Pair
 from course_utils.text.subwords import Subwords
 from course_utils.text.task import references
 from course_utils.text.vocab import EOS, Vocab
 from course_utils.text.words import Words
-from course_utils.training.decoding import beam_search, evaluating
+from course_utils.training.decoding import beam_search
 from course_utils.training.metrics import bleu
+from course_utils.training.runs.folder import load_model
 
 
 @dataclass
@@ -87,6 +90,11 @@ class Translator:
         return maps, [*self.source.tokens(source), EOS], [*self.target.tokens(target), EOS]
 
 
-def count_parameters(model: nn.Module) -> int:
-    """Trainable numbers of a model, shared ones counted once."""
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+def load_translator(folder: str | Path, device: torch.device | str = "cpu") -> Translator:
+    """The model of a folder, ready to translate; see `load_model` for what is raised.
+
+    Args:
+        folder: a path, or where there is none the name of a model that ships with the course.
+    """
+    model, vocabulary = load_model(folder, device)
+    return Translator(model, vocabulary, vocabulary)

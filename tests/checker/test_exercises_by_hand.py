@@ -477,7 +477,7 @@ def test_kernel_and_leave_one_out_are_those_of_the_library():
 def test_loss_and_bleu_are_those_of_the_references():
     from sacrebleu.metrics import BLEU
 
-    from course_utils.training.loops import masked_cross_entropy
+    from course_utils.training.losses import masked_cross_entropy
 
     (logits,) = draw(207, (3, 4, 6))
     targets = torch.tensor([[1, 2, 0, 0], [3, 4, 5, 1], [2, 0, 0, 0]])

@@ -9,9 +9,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from course_utils.cli import notebooks as course
-from course_utils.cli.memory import peak_memory
 from course_utils.cli.notebooks import BrokenCell, headless_environment, run_course, run_notebook
 from course_utils.environment import ROOT
+from course_utils.training.memory import peak_memory
 
 SOUND = [
     "import os, sys; print(os.getcwd() == sys.path[0] or 'elsewhere')",

@@ -34,7 +34,7 @@ from course_utils.models.recurrent import BahdanauDecoder, GRUEncoder, Seq2Seq
 from course_utils.models.token_encoder import TokenEncoder
 from course_utils.models.transformer import EncoderBlock, Transformer, TransformerConfig
 from course_utils.training.decoding import beam_search, greedy_decode
-from course_utils.training.loops import masked_cross_entropy
+from course_utils.training.losses import masked_cross_entropy
 from course_utils.training.schedules import noam, scheduler
 from course_utils.training.seeds import set_seed
 

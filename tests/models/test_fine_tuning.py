@@ -22,10 +22,10 @@ from course_utils.models.fine_tuning import (
     task_weights,
 )
 from course_utils.models.masks import causal_mask
+from course_utils.models.sizes import count_parameters
 from course_utils.models.token_encoder import TokenEncoder
 from course_utils.training.loops import fit
 from course_utils.training.seeds import set_seed
-from course_utils.training.translation import count_parameters
 
 METHODS = {  # name -> how, and how many numbers it trains with d_model 16 and 2 blocks
     "lora": (lambda e: add_lora(e, rank=3), 2 * 2 * 3 * (16 + 16)),

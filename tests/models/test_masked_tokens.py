@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from course_utils.models.masked_tokens import MaskedTokenModel, mask_tokens
 from course_utils.models.token_encoder import TokenEncoder
 from course_utils.text.vocab import RESERVED, Vocab
-from course_utils.training.loops import fit, masked_cross_entropy
+from course_utils.training.loops import fit
+from course_utils.training.losses import masked_cross_entropy
 from course_utils.training.seeds import set_seed
 
 MASK = 20

@@ -24,7 +24,7 @@ from course_utils.models.attention import (
 from course_utils.models.recurrent import BahdanauDecoder, GRUDecoder, GRUEncoder, Seq2Seq
 from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.training.decoding import beam_search, greedy_decode
-from course_utils.training.loops import masked_cross_entropy
+from course_utils.training.losses import masked_cross_entropy
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 JUNK = [math.nan, math.inf, -math.inf]

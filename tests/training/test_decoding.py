@@ -8,9 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_utils.models.modes import evaluating
 from course_utils.models.recurrent import BahdanauDecoder, GRUDecoder, GRUEncoder, Seq2Seq
 from course_utils.models.transformer import Transformer, TransformerConfig
-from course_utils.training.decoding import beam_search, evaluating, greedy_decode
+from course_utils.training.decoding import beam_search, greedy_decode
 
 few = settings(deadline=None, max_examples=8, derandomize=True)
 BOS, EOS = 1, 2

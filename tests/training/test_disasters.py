@@ -31,7 +31,8 @@ from course_utils.cli import evaluate, heatmap, translate
 from course_utils.training.runs import files, loop
 from course_utils.training.runs.checkpoint import LAST
 from course_utils.training.runs.files import read_header
-from course_utils.training.runs.folder import WEIGHTS, load_translator
+from course_utils.training.runs.folder import WEIGHTS
+from course_utils.training.translation import load_translator
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 

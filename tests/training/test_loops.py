@@ -16,7 +16,9 @@ from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.text.batches import Example, build_vocabs, encode_pairs, make_batches
 from course_utils.text.pairs import Pair
 from course_utils.text.vocab import Vocab
-from course_utils.training.loops import Trainer, masked_cross_entropy, train, warmup_then_decay
+from course_utils.training.loops import Trainer, train
+from course_utils.training.losses import masked_cross_entropy
+from course_utils.training.schedules import warmup_then_decay
 from course_utils.training.seeds import set_seed
 from course_utils.training.translation import Translator
 

@@ -25,7 +25,7 @@ from course_utils.cli import train, translate
 from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.text.batches import Example, collate
 from course_utils.text.corpora import load_corpus
-from course_utils.training.loops import masked_cross_entropy
+from course_utils.training.losses import masked_cross_entropy
 from course_utils.training.runs import loop, processes
 from course_utils.training.runs.command import Refused
 from course_utils.training.runs.data import batches_of, held_out, positions, split_corpus

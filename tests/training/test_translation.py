@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_utils.models.recurrent import BahdanauDecoder, GRUDecoder, GRUEncoder, Seq2Seq
+from course_utils.models.sizes import count_parameters
 from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.text.batches import build_vocabs
 from course_utils.text.pairs import Pair
 from course_utils.text.text import tokenize
 from course_utils.training.seeds import set_seed
-from course_utils.training.translation import Translator, count_parameters
+from course_utils.training.translation import Translator
 
 PAIRS = [
     Pair("I'm home.", "Je suis chez moi."),

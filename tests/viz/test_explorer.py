@@ -14,10 +14,11 @@ from PIL import Image
 from course_utils.cli.notebooks import headless_environment
 from course_utils.models.attention import AdditiveAttention, DotProductAttention, MultiHeadAttention
 from course_utils.models.masks import causal_mask
+from course_utils.models.modes import evaluating
 from course_utils.models.recurrent import GRUDecoder
 from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.text.subwords import Subwords
-from course_utils.training.decoding import evaluating, greedy_decode
+from course_utils.training.decoding import greedy_decode
 from course_utils.training.seeds import set_seed
 from course_utils.training.translation import Translator
 from course_utils.viz.explorer import explore, explore_layer

@@ -6,7 +6,7 @@ from torch import nn
 
 from course_utils.chapters.observed import modules_in_order, tiny_model
 from course_utils.models.attention import MultiHeadAttention
-from course_utils.models.sizes import BASE, on_meta
+from course_utils.models.sizes import BASE, count_parameters, on_meta
 from course_utils.models.transformer import (
     AddNorm,
     DecoderBlock,
@@ -18,7 +18,6 @@ from course_utils.models.transformer import (
 from course_utils.recall.chosen import Choice, Keyword, Order, statement
 from course_utils.recall.computed import Expression, Inputs, Number, Shape
 from course_utils.recall.model import card
-from course_utils.training.translation import count_parameters
 
 NAMES = {
     "self-attention": ["MHA", "MHSA", "attention", "multi-head attention", "self-attn",

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-from course_utils.models.sizes import BASE, BIG, on_meta, parts
+from course_utils.models.sizes import BASE, BIG, count_parameters, on_meta, parts
 from course_utils.models.transformer import EncoderBlock, TransformerConfig
 from course_utils.recall.chosen import statement
 from course_utils.recall.computed import Number
 from course_utils.recall.model import card
-from course_utils.training.translation import count_parameters
 
 
 def _sizes(config: TransformerConfig):

@@ -28,7 +28,6 @@ from course_utils.training.runs.files import (
     write_tensors,
 )
 from course_utils.training.trained import trained_models
-from course_utils.training.translation import Translator
 
 FORMAT = 1
 WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocabulary.json"
@@ -196,8 +195,10 @@ def _found(folder: str | Path) -> Path:
     return shipped[str(folder)]
 
 
-def load_translator(folder: str | Path, device: torch.device | str = "cpu") -> Translator:
-    """The model of a folder, ready to translate.
+def load_model(
+    folder: str | Path, device: torch.device | str = "cpu"
+) -> tuple[Transformer, Subwords]:
+    """The model of a folder in evaluation mode, and the vocabulary of both its languages.
 
     It computes in float64 wherever the device can: rounding is then too small to choose between
     two tokens, so that a sentence has one translation, whatever stands beside it in a batch.
@@ -230,4 +231,4 @@ def load_translator(folder: str | Path, device: torch.device | str = "cpu") -> T
     model.to(device).eval()
     if torch.device(device).type != "mps":
         model.double()
-    return Translator(model, vocabulary, vocabulary)
+    return model, vocabulary

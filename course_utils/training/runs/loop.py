@@ -17,7 +17,6 @@ from course_utils.text.batches import Batch, Example, collate
 from course_utils.text.pairs import Pair
 from course_utils.text.subwords import Subwords
 from course_utils.text.vocab import Vocab
-from course_utils.training.loops import warmup_then_decay
 from course_utils.training.runs import checkpoint
 from course_utils.training.runs.command import Refused
 from course_utils.training.runs.data import batches_of, fitting_budget, positions
@@ -34,6 +33,7 @@ from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.sentences import translate_lines
 from course_utils.training.runs.settings import Settings
 from course_utils.training.runs.stopping import StopRequest
+from course_utils.training.schedules import warmup_then_decay
 from course_utils.training.translation import Translator
 
 CLIP = 1.0  # the largest norm of the gradient

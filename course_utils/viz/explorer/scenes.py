@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 
 from course_utils.models.attention import MultiHeadAttention, _Attention
+from course_utils.models.modes import evaluating
 from course_utils.models.recurrent import Seq2Seq
 from course_utils.models.transformer import Transformer
 from course_utils.text.batches import pad
 from course_utils.text.subwords import Subwords
 from course_utils.text.vocab import EOS, UNK
-from course_utils.training.decoding import evaluating, greedy_decode
+from course_utils.training.decoding import greedy_decode
 from course_utils.training.translation import Translator
 from course_utils.viz.explorer.arithmetic import join, recording
 

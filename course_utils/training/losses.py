@@ -1,4 +1,4 @@
-"""Label smoothing by hand: a little of the probability goes to all the other answers.
+"""The loss over real tokens; and label smoothing by hand, where all other answers get a little.
 
 Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4; notes 002-52.
 """
@@ -7,6 +7,29 @@ import math
 
 import torch.nn.functional as F
 from torch import Tensor
+
+from course_utils.text.vocab import Vocab
+
+
+def masked_cross_entropy(
+    logits: Tensor, targets: Tensor, *, pad: int = Vocab.pad, label_smoothing: float = 0.0
+) -> Tensor:
+    """Mean negative log-likelihood over real tokens only; padding has no part in it.
+
+    Args:
+        logits: (B, T, V); targets: (B, T) ids.
+
+    Raises:
+        ValueError: there is no real token.
+    """
+    real = targets.ne(pad)  # (B, T)
+    if not real.any():
+        raise ValueError("every target is padding, so there is nothing to predict")
+    if not real.all():  # the gradient of a NaN at padding would be NaN
+        logits = logits.masked_fill(~real.unsqueeze(-1), 0.0)
+    return F.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), ignore_index=pad, label_smoothing=label_smoothing
+    )
 
 
 def _check(smoothing: float) -> None:

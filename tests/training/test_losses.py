@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_utils.training.smoothing import lowest_loss, smoothed_cross_entropy, smoothed_targets
+from course_utils.training.losses import lowest_loss, smoothed_cross_entropy, smoothed_targets
 
 few = settings(deadline=None, max_examples=30, derandomize=True)
 close = torch.testing.assert_close
