@@ -4,6 +4,22 @@ import torch
 from torch import Tensor, nn
 
 
+def frequencies(d: int, base: float = 10_000.0) -> Tensor:
+    """base^(-2i/d) for i = 0 .. d/2 - 1: how far pair i turns from one position to the next.
+
+    Sinusoidal encodings and rotary positions share them. Source: Vaswani et al. 2017, section 3.5.
+
+    Returns:
+        (d/2,) float64, in radians a position, from 1 down to almost 1 / base.
+
+    Raises:
+        ValueError: d is odd, since a rotation takes two columns, or below 2.
+    """
+    if d < 2 or d % 2:
+        raise ValueError(f"the size must be even, because a rotation takes two columns, got {d}")
+    return base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+
+
 def sinusoidal_table(max_len: int, d_model: int) -> Tensor:
     """PE[pos, 2i] = sin(pos / 10000^(2i/d)), PE[pos, 2i+1] = cos(pos / 10000^(2i/d)).
 
@@ -22,10 +38,10 @@ def sinusoidal_table(max_len: int, d_model: int) -> Tensor:
     if max_len < 1:
         raise ValueError(f"max_len must be at least 1, got {max_len}")
     position = torch.arange(max_len, dtype=torch.float64).unsqueeze(1)  # (max_len, 1)
-    frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)  # (d/2,)
+    angle = position * frequencies(d_model)  # (max_len, d/2)
     table = torch.empty(max_len, d_model, dtype=torch.float64)
-    table[:, 0::2] = torch.sin(position * frequency)
-    table[:, 1::2] = torch.cos(position * frequency)
+    table[:, 0::2] = torch.sin(angle)
+    table[:, 1::2] = torch.cos(angle)
     return table.float()
 
 
