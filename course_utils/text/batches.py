@@ -1,8 +1,10 @@
 """From sentence pairs to padded tensors."""
 
+import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -10,6 +12,8 @@ from torch import Tensor
 from course_utils.text.pairs import Pair
 from course_utils.text.text import tokenize
 from course_utils.text.vocab import Vocab
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,10 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """
     if not sequences:
         raise ValueError("a batch needs at least one sentence, got none")
-    lengths = torch.tensor([len(ids) for ids in sequences])
-    padded = torch.full((len(sequences), int(lengths.max())), Vocab.pad)
-    for row, ids in zip(padded, sequences, strict=True):
-        row[: len(ids)] = torch.tensor(ids)
-    return padded, lengths
+    lengths = [len(ids) for ids in sequences]
+    longest = max(lengths)
+    rows = [[*ids, *[Vocab.pad] * (longest - len(ids))] for ids in sequences]
+    return torch.tensor(rows, dtype=torch.long), torch.tensor(lengths)
 
 
 def collate(examples: Sequence[Example]) -> Batch:
@@ -93,22 +96,58 @@ def collate(examples: Sequence[Example]) -> Batch:
     return Batch(src, src_lens, tgt_in, tgt[:, 1:])
 
 
+def group_by_length(
+    items: Iterable[T],
+    lengths: Callable[[T], tuple[int, ...]],
+    *,
+    sentences: int | None = None,
+    tokens: int | None = None,
+    rng: random.Random | None = None,
+) -> list[list[T]]:
+    """One pass over the items in groups of like length, so that little is padded.
+
+    Args:
+        lengths: of the sequences of an item, the one to sort by first.
+        sentences: at most so many items a group.
+        tokens: at most so many tokens a group, padding included, all sequences together; an item
+            that has more stands alone.
+        rng: shuffles the items, and the groups; without it the order is by length.
+    """
+    order = list(items)
+    if rng is not None:
+        rng.shuffle(order)  # before the stable sort, so that equal lengths meet at random
+    order.sort(key=lengths)
+    most_items = math.inf if sentences is None else sentences
+    most_tokens = math.inf if tokens is None else tokens
+    groups: list[list[T]] = [[]]
+    widths: tuple[int, ...] = ()  # of the last group, as it is padded
+    for item in order:
+        own = lengths(item)
+        widths = tuple(map(max, widths, own)) if groups[-1] else own
+        count = len(groups[-1]) + 1
+        if groups[-1] and (count > most_items or count * sum(widths) > most_tokens):
+            groups.append([])
+            widths = own
+        groups[-1].append(item)
+    groups = groups if order else []
+    if rng is not None:
+        rng.shuffle(groups)
+    return groups
+
+
+def by_target(example: Example) -> tuple[int, int]:
+    """Lengths of an example, to sort by the target and then by the source."""
+    return len(example.target), len(example.source)
+
+
 def make_batches(
     examples: Sequence[Example], batch_size: int, rng: random.Random | None = None
 ) -> Iterator[Batch]:
-    """One pass over the examples, sentences of like length together so that little is padded.
+    """One pass over the examples, sentences of like length together.
 
     Args:
         rng: shuffles the examples, and the batches; without it the order is by length.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    order = list(range(len(examples)))
-    if rng is not None:
-        rng.shuffle(order)  # before the stable sort, so that equal lengths meet at random
-    order.sort(key=lambda i: (len(examples[i].target), len(examples[i].source)))
-    chunks = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-    if rng is not None:
-        rng.shuffle(chunks)
-    for chunk in chunks:
-        yield collate([examples[i] for i in chunk])
+    return map(collate, group_by_length(examples, by_target, sentences=batch_size, rng=rng))

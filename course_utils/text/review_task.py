@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, tensor
 
-from course_utils.text.batches import pad
+from course_utils.text.batches import group_by_length, pad
 from course_utils.text.corpora import CorpusError
 from course_utils.text.reviews import Review, reviews, rt_polarity
 from course_utils.text.text import tokenize
@@ -35,11 +35,14 @@ class ReviewTask:
 
     def batch(self, chosen: Sequence[Review]) -> ReviewBatch:
         """Some reviews as one padded batch."""
-        tokens, valid_lens = pad([self.vocab.encode(tokenize(r.text, "en")) for r in chosen])
-        return ReviewBatch(tokens, valid_lens, tensor([review.label for review in chosen]))
+        return _collate(self._encoded(chosen))
+
+    def _encoded(self, chosen: Sequence[Review]) -> list[tuple[list[int], int]]:
+        """Ids and label of each review."""
+        return [(self.vocab.encode(tokenize(r.text, "en")), r.label) for r in chosen]
 
     def batches(self, epochs: int, batch_size: int = 64, seed: int = 0) -> list[ReviewBatch]:
-        """So many passes over the training reviews; each pass is shuffled, then cut up.
+        """So many passes over the training reviews; in each of them like lengths stand together.
 
         Raises:
             ValueError: `epochs` or `batch_size` is below 1.
@@ -48,13 +51,14 @@ class ReviewTask:
             raise ValueError(
                 f"epochs and batch_size must be at least 1, got {epochs} and {batch_size}"
             )
-        rng, found = random.Random(seed), []
-        for _ in range(epochs):
-            order = rng.sample(self.train, len(self.train))
-            order.sort(key=lambda review: len(review.text))  # stable: like lengths, little padding
-            chunks = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-            found += rng.sample(chunks, len(chunks))
-        return [self.batch(chunk) for chunk in found]
+        rng = random.Random(seed)
+        encoded = self._encoded(self.train)
+        groups = [
+            group
+            for _ in range(epochs)
+            for group in group_by_length(encoded, _length, sentences=batch_size, rng=rng)
+        ]
+        return [_collate(group) for group in groups]
 
     @property
     def max_len(self) -> int:
@@ -66,6 +70,16 @@ class ReviewTask:
             f"{self.name}: {len(self.train):,} training reviews, {len(self.test):,} held out, "
             f"{len(self.vocab):,} tokens, at most {self.max_len} in a review"
         )
+
+
+def _length(encoded: tuple[list[int], int]) -> tuple[int]:
+    return (len(encoded[0]),)
+
+
+def _collate(encoded: Sequence[tuple[list[int], int]]) -> ReviewBatch:
+    """Pad reviews, given as ids and label."""
+    tokens, valid_lens = pad([ids for ids, _ in encoded])
+    return ReviewBatch(tokens, valid_lens, tensor([label for _, label in encoded]))
 
 
 def review_task(corpus: str = "short-reviews") -> ReviewTask:

@@ -14,6 +14,7 @@ from course_utils.text.batches import (
     encode_pairs,
     encode_source,
     encode_target,
+    group_by_length,
     make_batches,
     pad,
 )
@@ -135,6 +136,25 @@ def test_the_generator_decides_the_order_and_its_seed_repeats_it():
     rng = random.Random(0)
     epochs = [[b.src[:, 0].tolist() for b in make_batches(items, 4, rng)] for _ in range(2)]
     assert epochs[0] != epochs[1]
+
+
+@few
+@given(
+    items=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=30),
+    sentences=st.none() | st.integers(1, 5),
+    tokens=st.none() | st.integers(1, 60),
+    seed=st.none() | st.integers(0, 3),
+)
+def test_groups_hold_every_item_once_and_no_more_than_they_may(items, sentences, tokens, seed):
+    rng = None if seed is None else random.Random(seed)
+    groups = group_by_length(items, tuple, sentences=sentences, tokens=tokens, rng=rng)
+    assert sorted(item for group in groups for item in group) == sorted(items)
+    for group in groups:
+        assert 1 <= len(group) <= (sentences or len(items))
+        padded = len(group) * sum(map(max, zip(*group, strict=True)))
+        assert len(group) == 1 or padded <= (tokens or padded)
+    if seed is None:
+        assert [item for group in groups for item in group] == sorted(items)
 
 
 def test_the_examples_are_not_reordered_in_place():

@@ -284,6 +284,13 @@ def test_batches_follow_from_seed_and_epoch():
     assert all(other != first and len(other) == len(first) for other in others)
 
 
+def test_an_epoch_keeps_its_batches_so_that_stopped_runs_go_on_with_them():
+    examples = examples_of_many_lengths()
+    place = {id(example): i for i, example in enumerate(examples)}
+    first = [[place[id(e)] for e in batch] for batch in batches_of(examples, 60, 0, 0)[:3]]
+    assert first == [[103, 4, 59], [101, 156, 57], [111, 12, 166, 67]]
+
+
 def test_an_example_over_the_budget_stands_alone():
     examples = [Example([7] * 50, [1, 2]), Example([7], [1, 2])]
     assert sorted(map(len, batches_of(examples, 10, 0, 0))) == [1, 1]

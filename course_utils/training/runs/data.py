@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_utils.text.batches import Example
+from course_utils.text.batches import Example, by_target, group_by_length
 from course_utils.text.corpora import load_corpus, reads_as, split_by_source
 from course_utils.text.pairs import Pair
 from course_utils.text.subwords import Subwords
@@ -116,11 +116,7 @@ def fitting_budget(examples: Sequence[Example]) -> int:
     More updates teach more than larger ones: in ten minutes of one CPU core on fra-eng, batches of
     1280 tokens reached 28.6 BLEU, those of 4096 only 22.3. A GPU is idle with so few.
     """
-    return min(1280, max(256, sum(map(_size, examples)) // 250))
-
-
-def _size(example: Example) -> int:
-    return len(example.source) + len(example.target)
+    return min(1280, max(256, sum(sum(by_target(e)) for e in examples) // 250))
 
 
 def batches_of(
@@ -132,16 +128,4 @@ def batches_of(
     batches there are does not change from epoch to epoch. An example over the budget stands alone.
     """
     rng = random.Random(f"{seed}/{epoch}")
-    order = list(examples)
-    rng.shuffle(order)  # before the stable sort, so that equal lengths meet at random
-    order.sort(key=lambda e: (len(e.target), len(e.source)))
-    batches: list[list[Example]] = [[]]
-    widest = 0  # the longest source of the last batch
-    for example in order:
-        widest = max(widest, len(example.source))
-        if batches[-1] and (widest + len(example.target)) * (len(batches[-1]) + 1) > budget:
-            batches.append([])
-            widest = len(example.source)
-        batches[-1].append(example)
-    rng.shuffle(batches)
-    return batches
+    return group_by_length(examples, by_target, tokens=budget, rng=rng)
