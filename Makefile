@@ -19,7 +19,7 @@ help:
 	@echo 'make lab        set everything up and open JupyterLab on the first lesson'
 	@echo 'make test       run all tests, and compare what every notebook prints with what is stored'
 	@echo 'make test-long  search the numerics of attention with 2000 random examples a property,'
-	@echo '                and kill a training 30 times'
+	@echo '                kill a training 30 times, and change the numbers of each chapter'
 	@echo 'make course     run every notebook in order; show the time and peak memory of each;'
 	@echo '                then build the course as a static site in _site/'
 	@echo 'make notebooks  run every notebook and store its new outputs'
@@ -41,7 +41,7 @@ test: setup
 
 test-long: setup
 	@$(RUN) -m pytest tests/models/test_numerics_long.py tests/training/test_disasters.py \
-	--hypothesis-profile=long
+	tests/notebooks/test_natural_changes.py --hypothesis-profile=long
 
 course: setup
 	@$(RUN) -m course_utils course --costs build/costs.json

@@ -128,7 +128,9 @@ def statement(name: str) -> str:
     """The Markdown that stands above the cell."""
     e = _known(name)
     level = ("warm-up", "core", "stretch")[e.difficulty - 1]
-    return f"**Exercise `{e.name}`** · {e.minutes} min · {level} · trains {e.trains}\n\n{e.text}"
+    asks = "" if e.asks == "build" else f" · {e.asks}"
+    head = f"**Exercise `{e.name}`** · {e.minutes} min · {level}{asks} · trains {e.trains}"
+    return f"{head}\n\n{e.text}"
 
 
 def _known(name: str) -> Exercise:

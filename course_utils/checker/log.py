@@ -1,7 +1,8 @@
 """The learner's log: one JSON object a line, only ever added to; everything else is read from it.
 
 Events: check, hint, solution and reset belong to exercises; review and forget to recall cards
-(`course_utils.recall.schedule`), which stand in "card", not in "exercise".
+(`course_utils.recall.schedule`), which stand in "card", not in "exercise"; guess and outcome to
+what a learner expects of a cell (`course_utils.checker.lesson`), named in "guess".
 Lines that a crash cut short, or that are none of ours, are skipped. Two kernels may write at once:
 a lock file in the system's temporary folder keeps their lines apart.
 """
@@ -19,7 +20,9 @@ from typing import BinaryIO
 from filelock import FileLock, Timeout
 
 LONGEST = 100_000  # bytes of a line; ours are far shorter
-_TEXTS = ("exercise", "outcome", "code", "time", "card", "rating")  # what an entry may hold
+_TEXTS = (  # what an entry may hold
+    "exercise", "outcome", "code", "time", "card", "rating", "guess", "value", "came",
+)  # fmt: skip
 _NO_FILE = (OSError, RuntimeError, ValueError, Timeout)  # no such user, too long, a NUL, ...
 _REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -72,6 +72,8 @@ TAGS = {
     "reference policy": "The KL term is the policy's mean of log policy minus log reference.",
 }
 
+ASKS = ("build", "practice", "transfer")  # what an exercise is for
+
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
@@ -139,6 +141,7 @@ class Exercise:
     play: Callable
     facts: tuple[Callable, ...]
     map_of: Callable | None
+    asks: str
 
     def variant(self, **switches) -> Any:
         """The reference with some switches turned: something that can be given to `check`."""
@@ -205,6 +208,7 @@ def exercise(
     play: Callable | None = None,
     facts: Sequence[Callable] = (),
     map_of: Callable | None = None,
+    asks: str = "build",
 ):
     """Register the decorated function or class as the solution of an exercise.
 
@@ -223,7 +227,14 @@ def exercise(
         play: `play(answer, *args)` gives what is compared; a function is simply called.
         facts: what else can be said for certain of an answer that matches nothing (`facts.py`).
         map_of: takes from an outcome the attention map (Tq, Tk) to draw.
+        asks: one of ASKS: "practice" for what a function of the chapter answers as it is,
+            "transfer" for what no cell of the chapter holds, else "build".
+
+    Raises:
+        ValueError: another exercise has this name, or `asks` is none of ASKS.
     """
+    if asks not in ASKS:
+        raise ValueError(f"asks is one of {', '.join(ASKS)}, not {asks!r}")
 
     def register(solution):
         name = solution.__name__
@@ -246,6 +257,7 @@ def exercise(
             play=play or (_the_value if kind == "value" else call),
             facts=tuple(facts),
             map_of=map_of,
+            asks=asks,
         )
         return solution
 

@@ -57,6 +57,11 @@ MAP = [
         metadata={"jupyter": {"outputs_hidden": True}},
         outputs=[new_output("execute_result", {"text/html": "<i>settled</i>"})],
     ),
+    new_code_cell(
+        "# proof: one is one\nassert 1 == 1\nprint('equal')",
+        metadata={"tags": ["proof"], "jupyter": {"source_hidden": True, "outputs_hidden": True}},
+        outputs=[new_output("stream", text="equal\n")],
+    ),
     new_code_cell("print('seen')", outputs=[new_output("stream", text="seen\n")]),
 ]
 INFO = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
@@ -129,10 +134,13 @@ def test_outputs_keep_alt_text_tables_and_folds(small):
     assert page.alts[-2:] == ["Box", ALT]
     assert "<Figure size" not in html
     assert "<msup>" in re.search(r"loss.*?</table>", html, re.DOTALL)[0]
-    [fold] = re.findall(r'<details class="[^"]*hide.*?</details>', html, re.DOTALL)
+    fold, proof = re.findall(r'<details class="[^"]*hide.*?</details>', html, re.DOTALL)
     assert "<i>settled</i>" in fold
     assert "Show the output" in fold
-    assert "seen" in html.replace(fold, "")
+    assert "proof: one is one" in re.sub("<pre.*?</pre>", "", proof, flags=re.DOTALL)
+    assert "<pre>" in proof.replace("<pre><span></span>", "<pre>")
+    assert "equal" in proof
+    assert "seen" in html.replace(fold, "").replace(proof, "")
 
 
 def test_search_knows_the_words(small):

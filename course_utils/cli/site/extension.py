@@ -42,7 +42,9 @@ def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
         return
     notebook = json.loads(text[0])
     for cell in notebook["cells"]:
-        if cell["metadata"].get("jupyter", {}).get("outputs_hidden"):
+        if "proof" in cell["metadata"].get("tags", []):
+            fold_proof(cell)
+        elif cell["metadata"].get("jupyter", {}).get("outputs_hidden"):
             cell["metadata"].setdefault("tags", []).append("hide-output")
         if cell["cell_type"] == "markdown":
             cell["source"] = re.sub(JUMP, as_slug, "".join(cell["source"]))
@@ -52,6 +54,13 @@ def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
         log.warning("the first cell must begin with the title: # Title", location=page)
     first["source"] = f"{title}\n\n{head(app, page)}\n\n{rest}"
     text[0] = json.dumps(notebook)
+
+
+def fold_proof(cell: dict) -> None:
+    """Fold a cell that proves something, under what its first line, a comment, says it proves."""
+    line = "".join(cell["source"]).split("\n")[0].lstrip("# ")
+    cell["metadata"]["tags"].append("hide-cell")
+    cell["metadata"]["mystnb"] = {"code_prompt_show": line, "code_prompt_hide": line}
 
 
 def as_slug(jump: re.Match) -> str:

@@ -1,0 +1,182 @@
+"""What a learner may do to a chapter: natural changes of its numbers, each tried.
+
+python -m course_utils.maintain.changes notebooks/02_masked_softmax.ipynb [--cell c02-004]
+
+A chapter's changes stand in its folder, in `changes.py`: CHANGES lists (cell id, old text, new
+text). Each is applied alone to the chapter as it is stored, which then runs to its end as at a
+learner's desk. Printed is what the claims said, and where a cell ended in an error: a clear one is
+raised by the course with words of its own; a bare one comes out of Python, torch or an assert.
+
+The chapter runs once; where a change applies, a copy of the process goes on with the changed cell,
+so that thirty changes cost little more than the cells below them. Needs a system that forks.
+"""
+
+import argparse
+import contextlib
+import importlib
+import io
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import nbformat
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from course_utils.checker.lesson import HEADLESS, NO_LONGER
+from course_utils.cli.notebooks import headless_environment
+from course_utils.environment import ROOT
+
+PLAIN = (AssertionError, IndexError, NameError, KeyError)  # bare wherever they are raised
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One change and what became of the chapter.
+
+    Attributes:
+        cell, old, new: what was changed.
+        spoke: what the claims said that no longer held.
+        clear, bare: errors with the id of their cell, with words of ours and without.
+    """
+
+    cell: str
+    old: str
+    new: str
+    spoke: list[str] = field(default_factory=list)
+    clear: list[str] = field(default_factory=list)
+    bare: list[str] = field(default_factory=list)
+
+
+def changes_of(chapter: str) -> list[tuple[str, str, str]]:
+    """The changes that are listed for a chapter, named by its notebook's stem."""
+    return importlib.import_module(f"course_utils.chapters.ch{chapter}.changes").CHANGES
+
+
+def try_changes(
+    notebook: nbformat.NotebookNode, changes: list[tuple[str, str, str]]
+) -> Iterator[Tried]:
+    """Run a notebook in this process, and in a copy of it for each change, one after another.
+
+    Raises:
+        ValueError: a change names no cell, or its old text does not stand there exactly once.
+        RuntimeError: the notebook as it is, or the process of a change, fails.
+    """
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+    sources = {cell.id: cell.source for cell in cells}
+    for cell, old, _ in changes:
+        if sources.get(cell, "").count(old) != 1:
+            raise ValueError(f"{old!r} does not stand exactly once in a code cell {cell!r}")
+    shell = _shell()
+    for i, cell in enumerate(cells):
+        for change in changes:
+            if change[0] == cell.id:
+                yield _in_a_copy(lambda: _rest(shell, cells[i:], change))  # noqa: B023
+        printed, error = _run(shell, cell.source)
+        if error is not None:
+            raise RuntimeError(f"the unchanged cell {cell.id} fails: {error!r}\n{printed}")
+
+
+def _shell() -> InteractiveShell:
+    """A new one that keeps no history; pieces that display something ask for the one there is."""
+    InteractiveShell.clear_instance()
+    settings = Config()
+    settings.HistoryManager.enabled = False
+    return InteractiveShell.instance(config=settings)
+
+
+def _run(shell: InteractiveShell, source: str) -> tuple[str, BaseException | None]:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+        result = shell.run_cell(source)
+    return text.getvalue(), result.error_before_exec or result.error_in_exec
+
+
+def _rest(
+    shell: InteractiveShell, cells: list[nbformat.NotebookNode], change: tuple[str, str, str]
+) -> Tried:
+    """The chapter from the changed cell on; a learner goes on after an error, and so does this."""
+    tried = Tried(*change)
+    for cell in cells:
+        source = cell.source.replace(*change[1:]) if cell.id == change[0] else cell.source
+        printed, error = _run(shell, source)
+        tried.spoke.extend(line for line in printed.splitlines() if NO_LONGER in line)
+        if error is not None:
+            words = f"{cell.id}: {type(error).__name__}: {error}".splitlines()[0]
+            (tried.clear if _is_clear(error) else tried.bare).append(words)
+    return tried
+
+
+def _is_clear(error: BaseException) -> bool:
+    """Raised by a line of the course itself, with a kind that says more than that it failed."""
+    last = traceback.extract_tb(error.__traceback__)[-1].filename
+    return str(ROOT / "course_utils") in last and not isinstance(error, PLAIN)
+
+
+def _in_a_copy(work) -> Tried:
+    """Call `work` in a copy of this process and bring back what it returns."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        with os.fdopen(writer, "w", encoding="utf-8") as pipe:
+            try:
+                answer = asdict(work())
+            except BaseException as error:
+                answer = f"{type(error).__name__}: {error}"
+            pipe.write(json.dumps(answer))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    answer = json.loads(answer or '"it was killed"')
+    if isinstance(answer, str):
+        raise RuntimeError(f"the process of a change has failed: {answer}")
+    return Tried(**answer)
+
+
+def try_chapter(path: Path, cell: str | None = None) -> list[Tried]:
+    """Try all changes of a chapter, or those of one cell, as at a learner's desk."""
+    changes = [c for c in changes_of(path.stem) if cell in (None, c[0])]
+    before, here = dict(os.environ), os.getcwd()
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ.update(headless_environment(scratch))
+        os.environ.pop(HEADLESS)
+        os.chdir(path.parent)
+        try:
+            return list(try_changes(nbformat.read(path.name, as_version=4), changes))
+        finally:
+            os.chdir(here)
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print what each change did; 1 when one ended in a bare error."""
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils.maintain.changes",
+        description="Try the natural changes that are listed for a chapter.",
+    )
+    parser.add_argument("notebook", type=Path)
+    parser.add_argument("--cell", help="only the changes of this cell")
+    options = parser.parse_args(arguments)
+    tried = try_chapter(options.notebook, options.cell)
+    for one in tried:
+        print(f"{one.cell}: {one.old}  ->  {one.new}")
+        for mark, lines in (("", one.spoke), ("clear: ", one.clear), ("BARE: ", one.bare)):
+            for line in lines:
+                print(f"    {mark}{line}")
+    bare = sum(bool(one.bare) for one in tried)
+    spoke = sum(bool(one.spoke) for one in tried)
+    print(f"{len(tried)} changes: {spoke} made a claim speak, {bare} ended in a bare error")
+    return 1 if bare else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

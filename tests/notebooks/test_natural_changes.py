@@ -1,0 +1,74 @@
+"""Numbers may be changed: no listed change of a chapter ends in a bare error.
+
+`make test` tries the tool on a small notebook; `make test-long` tries thirty changes a chapter.
+"""
+
+import os
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from test_lesson_form import PATHS
+
+from course_utils.maintain import changes
+from course_utils.maintain.changes import Tried, changes_of, try_chapter
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each change runs in a fork")
+CELLS = {
+    "a": "x = [1, 2]",
+    "b": "from course_utils.checker.lesson import claim\n"
+    "claim(sum(x) == 3, 'the sum is 3', f'here it is {sum(x)}')",
+    "c": "x[1]",
+    "d": "from course_utils.models.masks import causal_mask\ncausal_mask(len(x), 2)",
+}
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch):
+    """A chapter of four cells, with changes that are given by calling it."""
+    cells = [new_code_cell(source, id=name) for name, source in CELLS.items()]
+    path = tmp_path / "small.ipynb"
+    nbformat.write(new_notebook(cells=cells), path)
+
+    def with_changes(*listed):
+        monkeypatch.setattr(changes, "changes_of", lambda _: list(listed))
+        return path
+
+    return with_changes
+
+
+def test_what_became_of_each_change_is_told(chapter):
+    path = chapter(("a", "2", "3"), ("a", ", 2", ""), ("a", "2", "2, 0"), ("c", "x[1]", "x[0]"))
+    spoke, short, long, quiet = try_chapter(path)
+    said = "○ With these numbers it no longer holds that the sum is 3: here it is"
+    assert spoke == Tried("a", "2", "3", [f"{said} 4."])
+    assert short.spoke == [f"{said} 1."]
+    assert short.bare == ["c: IndexError: list index out of range"]
+    assert long.bare == []
+    assert long.clear[0].startswith("d: ValueError: a causal mask needs at least as many keys")
+    assert quiet == Tried("c", "x[1]", "x[0]")
+
+
+def test_changes_that_do_not_apply_are_named(chapter):
+    for wrong in (("a", "7", "8"), ("b", "sum", "max"), ("z", "1", "2")):
+        with pytest.raises(ValueError, match="does not stand exactly once"):
+            try_chapter(chapter(wrong))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_chapter_lists_thirty_changes_that_apply(path):
+    sources = {cell.id: cell.source for cell in nbformat.read(path, as_version=4).cells}
+    listed = changes_of(path.stem)
+    assert len(set(listed)) >= 30
+    for cell, old, new in listed:
+        assert sources[cell].count(old) == 1, (cell, old)
+        assert new != old
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_no_change_of_a_chapter_ends_in_a_bare_error(path, request):
+    if request.config.getoption("hypothesis_profile", None) != "long":
+        pytest.skip("make test-long tries them")
+    tried = try_chapter(path)
+    assert [one for one in tried if one.bare] == []
+    assert any(one.spoke for one in tried)
