@@ -250,29 +250,79 @@ def test_each_change_does_what_it_says(engine, sentences):
 # ---- mutants: slips that the comparison of logits must notice --------------------------------
 
 MUTANTS = {
-    "eps": ("eps = 1e-5", "eps = 1e-6"),
-    "table in float64": ("Math.fround(i % 2 ?", "(i % 2 ?"),
-    "subnormal halves as 0": ("return sign * fraction * 2 ** -24", "return 0"),
-    "unbiased variance": ("(value - mean) ** 2, 0) / x.length", "(value - mean) ** 2, 0) / (x.length - 1)"),
-    "float32 activations": ("const y = new Float64Array(", "const y = new Float32Array("),
-    "GELU": ("relu = (x) => x.map((value) => Math.max(value, 0))",
-             "relu = (x) => x.map((v) => v / (1 + Math.exp(-1.702 * v)))"),
-    "target positions from 1": ('"target", state.length', '"target", state.length + 1'),
-    "source positions from 1": ('"source", place', '"source", place + 1'),
-    "root of d_model": ("Math.sqrt(d) * change.temp", "Math.sqrt(h * d) * change.temp"),
-    "embeddings not scaled": ("value * Math.sqrt(d)", "value"),
-    "no norm at the end": ('linear(this.norm(x, "decoder_norm")', "linear(x"),
-    "no norm of the memory": ('this.norm(x, "encoder_norm")', "x"),
-    "sines and cosines swapped": ("Math.cos(angle) : Math.sin(angle)", "Math.sin(angle) : Math.cos(angle)"),
-    "frequency of each column its own": ("-(i - (i % 2)) / d", "-i / d"),
-    "one key of the past forgotten": ("[...target.keys, ...own.keys]", "[...target.keys.slice(1), ...own.keys]"),
-    "keys as values": ("values: this.project(rows, `${layer}.W_v`)", "values: this.project(rows, `${layer}.W_k`)"),
-    "no residual": ("rows.map((row, t) => add(row, more[t]))", "more"),
-}  # fmt: skip
-MUTANTS["tied to the source"] = (
-    'this.weights["tgt_embedding.weight"]);',
-    'this.weights["src_embedding.weight"]);',
-)
+    "eps": (
+        "eps = 1e-5",
+        "eps = 1e-6",
+    ),
+    "table in float64": (
+        "Math.fround(i % 2 ?",
+        "(i % 2 ?",
+    ),
+    "subnormal halves as 0": (
+        "return sign * fraction * 2 ** -24",
+        "return 0",
+    ),
+    "unbiased variance": (
+        "(value - mean) ** 2, 0) / x.length",
+        "(value - mean) ** 2, 0) / (x.length - 1)",
+    ),
+    "float32 activations": (
+        "const y = new Float64Array(",
+        "const y = new Float32Array(",
+    ),
+    "GELU": (
+        "relu = (x) => x.map((value) => Math.max(value, 0))",
+        "relu = (x) => x.map((v) => v / (1 + Math.exp(-1.702 * v)))",
+    ),
+    "target positions from 1": (
+        '"target", state.length',
+        '"target", state.length + 1',
+    ),
+    "source positions from 1": (
+        '"source", place',
+        '"source", place + 1',
+    ),
+    "root of d_model": (
+        "Math.sqrt(d) * change.temp",
+        "Math.sqrt(h * d) * change.temp",
+    ),
+    "embeddings not scaled": (
+        "value * Math.sqrt(d)",
+        "value",
+    ),
+    "no norm at the end": (
+        'linear(this.norm(x, "decoder_norm")',
+        "linear(x",
+    ),
+    "no norm of the memory": (
+        'this.norm(x, "encoder_norm")',
+        "x",
+    ),
+    "sines and cosines swapped": (
+        "Math.cos(angle) : Math.sin(angle)",
+        "Math.sin(angle) : Math.cos(angle)",
+    ),
+    "frequency of each column its own": (
+        "-(i - (i % 2)) / d",
+        "-i / d",
+    ),
+    "one key of the past forgotten": (
+        "[...target.keys, ...own.keys]",
+        "[...target.keys.slice(1), ...own.keys]",
+    ),
+    "keys as values": (
+        "values: this.project(rows, `${layer}.W_v`)",
+        "values: this.project(rows, `${layer}.W_k`)",
+    ),
+    "no residual": (
+        "rows.map((row, t) => add(row, more[t]))",
+        "more",
+    ),
+    "tied to the source": (
+        'this.weights["tgt_embedding.weight"]);',
+        'this.weights["src_embedding.weight"]);',
+    ),
+}
 
 
 def test_mutants_are_noticed(engine, sentences):
