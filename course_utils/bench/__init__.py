@@ -6,7 +6,14 @@ from pathlib import Path
 
 import torch
 
-from course_utils.bench import attention, decoding, memory, pipeline, report, training
+from course_utils.bench import (
+    attention_speed,
+    decoding_speed,
+    pipeline,
+    results,
+    step_memory,
+    training_speed,
+)
 from course_utils.bench.peers import PEERS, available
 from course_utils.bench.rounds import Measurement
 from course_utils.training.runs.command import number, parser, refusing
@@ -36,26 +43,28 @@ def main(argv: list[str]) -> None:
         torch.set_num_threads(args.threads)
     warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")  # nn.Transformer's own
     device = best_device()
-    print(report.machine(device), flush=True)
+    print(results.machine(device), flush=True)
     found: list[Measurement] = []
     for part in PARTS if "all" in args.parts else args.parts:
         new = measure(part, args.rounds, device)
-        print(f"\n{report.table(new)}", flush=True)
+        print(f"\n{results.table(new)}", flush=True)
         found += new
     if args.json:
-        text = json.dumps(report.records(found, device), indent=1)
+        text = json.dumps(results.records(found, device), indent=1)
         write_atomic(args.json, text.encode())
 
 
 def measure(part: str, rounds: int, device: torch.device) -> list[Measurement]:
     """All measurements of one part."""
     if part == "attention":
-        return attention.measurements(rounds, device)
+        return attention_speed.measurements(rounds, device)
     if part == "pipeline":
         return pipeline.measurements(rounds)
     if part == "memory":
-        return memory.measurements(device)
+        return step_memory.measurements(device)
     models, missing = available(PEERS, device)
     for name in missing:
         print(f"{name} is left out: its package is not installed")
-    return {"train": training, "decode": decoding}[part].measurements(models, rounds, device)
+    return {"train": training_speed, "decode": decoding_speed}[part].measurements(
+        models, rounds, device
+    )

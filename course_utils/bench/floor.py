@@ -7,7 +7,7 @@ every implementation in the same precision, and how far ours is above it is what
 import torch
 from torch import Tensor, nn
 
-from course_utils.bench.sizes import D_FF, D_MODEL, LAYERS, V
+from course_utils.bench.setting import D_FF, D_MODEL, LAYERS, V
 from course_utils.text.batches import Batch
 from course_utils.text.vocab import Vocab
 

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from course_utils.bench import decoding
+from course_utils.bench.decoding_speed import CASES, TASK, shape
 from course_utils.bench.peers import PEERS
-from course_utils.bench.report import measurements
+from course_utils.bench.results import measurements
 from course_utils.bench.rounds import OURS, Measurement
 
 FILE = Path(__file__).with_name("measured.json")  # written by bench --json
@@ -19,10 +19,10 @@ def kept_records() -> list[dict]:
 
 def seconds_by_steps(found: Iterable[Measurement], sentences: int) -> dict[str, list[tuple]]:
     """Seconds to decode so many sentences, by system: (steps, seconds), the middle round."""
-    steps = {decoding.shape(n, steps): steps for n, steps in decoding.CASES if n == sentences}
+    steps = {shape(n, steps): steps for n, steps in CASES if n == sentences}
     curves: dict[str, list[tuple[int, float]]] = {}
     for case in found:
-        if case.task == decoding.TASK and case.shape in steps:
+        if case.task == TASK and case.shape in steps:
             for system in case.values:
                 seconds = sentences / case.middle(system)
                 curves.setdefault(system, []).append((steps[case.shape], seconds))

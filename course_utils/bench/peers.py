@@ -12,7 +12,7 @@ from torch import Tensor
 
 from course_utils.bench.floor import Products
 from course_utils.bench.rounds import FLOOR, OURS
-from course_utils.bench.sizes import D_FF, D_MODEL, DROPOUT, HEADS, LAYERS, MAX_LEN, V
+from course_utils.bench.setting import D_FF, D_MODEL, DROPOUT, HEADS, LAYERS, MAX_LEN, V
 from course_utils.bench.torch_modules import TorchModules
 from course_utils.bench.usual import last_tokens, step
 from course_utils.models.modes import evaluating

@@ -37,10 +37,10 @@ from course_utils.training.runs.folder import (
     write_config,
     write_vocabulary,
 )
+from course_utils.training.runs.lines import translate_lines
 from course_utils.training.runs.lock import only_writer
 from course_utils.training.runs.loop import Training
 from course_utils.training.runs.scores import bleu
-from course_utils.training.runs.sentences import translate_lines
 from course_utils.training.runs.settings import add_options, new_settings, resumed_settings
 from course_utils.training.translation import load_translator
 

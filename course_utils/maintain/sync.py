@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nbformat
 
-from course_utils.checker.notebooks import fill, solved_notebook
+from course_utils.checker.cells import fill, solved_notebook
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 

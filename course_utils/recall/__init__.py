@@ -15,8 +15,8 @@ from typing import Any
 from course_utils.checker import log
 from course_utils.checker.report import Text
 from course_utils.recall import clock, schedule
+from course_utils.recall.card import Card
 from course_utils.recall.deck import deck, find, select
-from course_utils.recall.model import Card
 from course_utils.recall.views import Marked, Overview, Questions, Round
 
 __all__ = ["Card", "answer", "ask", "deck", "forget", "overview", "reveal"]

@@ -4,7 +4,7 @@ import difflib
 from functools import cache
 from importlib import import_module
 
-from course_utils.recall.model import Card
+from course_utils.recall.card import Card
 
 PARTS = ("idea", "modules", "attention", "heads", "block", "decoder", "cost", "sizes")
 

@@ -12,7 +12,7 @@ from fsrs import Rating, Scheduler
 
 from course_utils.checker import log
 from course_utils.recall import clock
-from course_utils.recall.model import Card
+from course_utils.recall.card import Card
 
 SHORTLY = timedelta(minutes=10)  # a card that failed is asked again after this
 SITTING = timedelta(hours=1)  # a right answer so soon after a wrong one was "hard"

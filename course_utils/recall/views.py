@@ -6,7 +6,7 @@ No meaning is carried by colour alone.
 from dataclasses import dataclass
 from html import escape
 
-from course_utils.recall.model import Card
+from course_utils.recall.card import Card
 
 _HEADS = {
     "right": ("✓", "right"),

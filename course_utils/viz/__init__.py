@@ -5,8 +5,8 @@ notebook, and let go. Each figure carries alt text made from its own data.
 """
 
 from course_utils.viz.charts import plot_bars, plot_curves
-from course_utils.viz.display import display_figure
 from course_utils.viz.heatmaps import show_heatmaps, show_mask
+from course_utils.viz.in_notebook import display_figure
 from course_utils.viz.reading import read_heatmap, read_mask
 from course_utils.viz.style import new_figure, use_course_style
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from course_utils.viz.arrays import shorten, to_array
-from course_utils.viz.display import display_figure
+from course_utils.viz.in_notebook import display_figure
 from course_utils.viz.style import (
     FAINT,
     HATCHES,

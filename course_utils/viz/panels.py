@@ -10,7 +10,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.viz.arrays import as_labels
-from course_utils.viz.sizes import CHARACTER, plan
+from course_utils.viz.panel_sizes import CHARACTER, plan
 from course_utils.viz.style import MASKED, MASKED_LINES, new_figure, write
 
 _MOST_PANELS, _MOST_TOKENS = 400, 1000

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_utils.__main__ import main
-from course_utils.bench import decoding, measured, pipeline, quality, report, training
+from course_utils.bench import decoding_speed, measured, pipeline, quality, results, training_speed
 from course_utils.bench.peers import PEERS, Course, Torch, available
 from course_utils.bench.rounds import FLOOR, Measurement, take_turns
-from course_utils.bench.sizes import LONG, SHORT, random_batch
+from course_utils.bench.setting import LONG, SHORT, random_batch
 from course_utils.bench.torch_modules import TorchModules
 from course_utils.maintain import speed
 from course_utils.text.batches import Example
@@ -104,8 +104,8 @@ def test_batches_hold_what_their_shape_says():
 
 
 def test_sentences_reach_every_peer_whole():
-    examples = training.sentences(100)
-    wide = training.widen(training.collate(examples[:64]), 20)
+    examples = training_speed.sentences(100)
+    wide = training_speed.widen(training_speed.collate(examples[:64]), 20)
     assert wide.src.shape == wide.tgt_in.shape == (64, 20)
     assert wide.num_tokens == sum(len(e.target) - 1 for e in examples[:64])
 
@@ -137,7 +137,7 @@ def assert_as_d2l(text: str) -> None:
 def test_decoding_counts_sentences_a_second(monkeypatch):
     ticks = iter(range(100))
     monkeypatch.setattr("time.perf_counter", lambda: next(ticks))  # every call takes a second
-    found = decoding.greedy({"ours": Course(CPU), "nn": Torch(CPU)}, 2, 3, 1, CPU)
+    found = decoding_speed.greedy({"ours": Course(CPU), "nn": Torch(CPU)}, 2, 3, 1, CPU)
     assert found.values == {"ours": [2.0], "nn": [2.0]}
 
 
@@ -146,12 +146,12 @@ def test_records_say_what_was_measured_and_are_read_back():
         Measurement("decode", "n = 1, 20 steps", "sentences/s", {"ours": [3.0, 2.0, 7.0]}),
         Measurement("memory", "one batch", "MiB", {"ours": [50.0], "d2l": [60.0]}),
     ]
-    records = report.records(found, CPU)
+    records = results.records(found, CPU)
     assert [(r["task"], r["system"], r["value"], r["unit"]) for r in records] == [
         ("decode", "ours", 3.0, "sentences/s"), ("memory", "ours", 50.0, "MiB"),
         ("memory", "d2l", 60.0, "MiB"),
     ]  # fmt: skip
-    assert report.measurements(json.loads(json.dumps(records))) == found
+    assert results.measurements(json.loads(json.dumps(records))) == found
 
 
 def test_the_command_prints_ratios_and_writes_records(tmp_path, capsys):

@@ -16,7 +16,7 @@ from course_utils.text.batches import pad
 from course_utils.text.corpora import load_corpus
 from course_utils.training.decoding import greedy_decode
 from course_utils.training.runs.folder import read_vocabulary
-from course_utils.training.runs.sentences import cut, read_lines, translate_lines
+from course_utils.training.runs.lines import cut, read_lines, translate_lines
 from course_utils.training.translation import load_translator
 
 SENTENCES = [pair.source for pair in load_corpus("everyday").pairs[::60]]

@@ -11,7 +11,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from course_utils.checker import catalogue, check, statement, stub
-from course_utils.checker.notebooks import fill, solved_notebook
+from course_utils.checker.cells import fill, solved_notebook
 from course_utils.environment import ROOT
 from course_utils.maintain import sync
 

@@ -9,7 +9,7 @@ import os
 import nbformat
 import pytest
 
-from course_utils.checker.notebooks import solved_notebook
+from course_utils.checker.cells import solved_notebook
 from course_utils.cli.notebooks import run_notebook
 from course_utils.environment import ROOT
 

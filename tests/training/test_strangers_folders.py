@@ -21,7 +21,7 @@ from course_utils.training.runs.checkpoint import LAST
 from course_utils.training.runs.command import Refused
 from course_utils.training.runs.files import read_header
 from course_utils.training.runs.folder import CONFIG, VOCABULARY, WEIGHTS
-from course_utils.training.runs.sentences import translate_lines
+from course_utils.training.runs.lines import translate_lines
 from course_utils.training.translation import Translator, load_translator
 
 needs_posix = pytest.mark.skipif(os.name == "nt", reason="Windows takes no such names")

@@ -15,7 +15,7 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from matplotlib import colors
 
 from course_utils import viz as plot
-from course_utils.viz import charts, display
+from course_utils.viz import charts, in_notebook
 
 SOURCE, TARGET = "i'm home . <eos>".split(), "je suis chez moi . <eos>".split()
 WEIGHTS = torch.tensor(
@@ -29,7 +29,7 @@ CAUSAL = torch.ones(6, 6, dtype=torch.bool).tril()
 def published(monkeypatch):
     """What a notebook's front end would get: a list of {data, metadata}."""
     publisher = CapturingDisplayPublisher()
-    monkeypatch.setattr(display, "_kernel", lambda: SimpleNamespace(display_pub=publisher))
+    monkeypatch.setattr(in_notebook, "_kernel", lambda: SimpleNamespace(display_pub=publisher))
     return publisher.outputs
 
 
@@ -113,7 +113,7 @@ def test_tokens_are_drawn_as_they_are():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure = plot.show_heatmaps(np.eye(5), xticklabels=tokens, yticklabels=tokens, show=False)
-        display.png_bytes(figure)
+        in_notebook.png_bytes(figure)
     assert [t for _, t in labels(panels(figure)[0].xaxis)] == ["$5", "$", "␣a", "\\n", "''"]
     assert not any(t.get_parse_math() for t in panels(figure)[0].get_xticklabels())
 
@@ -349,7 +349,7 @@ def test_every_helper_shows_one_png_with_its_own_words(published):
 
 
 def test_the_same_figure_is_the_same_file():
-    one, two = (display.png_bytes(plot.show_heatmaps(WEIGHTS, show=False)) for _ in range(2))
+    one, two = (in_notebook.png_bytes(plot.show_heatmaps(WEIGHTS, show=False)) for _ in range(2))
     assert one == two
     assert one[:8] == b"\x89PNG\r\n\x1a\n"
 
@@ -359,7 +359,7 @@ def test_kernels_show_and_terminals_do_not(monkeypatch):
     for found, wanted in ((shell, shell), (SimpleNamespace(), None), (None, None)):
         fake = SimpleNamespace(get_ipython=lambda found=found: found)
         monkeypatch.setitem(sys.modules, "IPython", fake)
-        assert display._kernel() is wanted
+        assert in_notebook._kernel() is wanted
 
 
 # Curves and bars
@@ -514,7 +514,7 @@ def test_other_helpers_refuse_with_a_reason(call, message):
 
 
 def test_25_figures_of_each_kind_leave_nothing_and_warn_of_nothing(published, monkeypatch):
-    monkeypatch.setattr(display, "png_bytes", lambda figure: b"")
+    monkeypatch.setattr(in_notebook, "png_bytes", lambda figure: b"")
     pyplot = pytest.importorskip("matplotlib.pyplot")
     open_before, style_before = pyplot.get_fignums(), dict(pyplot.rcParams)
     with warnings.catch_warnings():
@@ -541,7 +541,7 @@ def test_a_pyplot_figure_is_closed_after_it_was_shown(published):
 def test_importing_and_drawing_need_no_screen_and_choose_no_backend():
     code = (
         "import sys, course_utils.viz as plot\n"
-        "from course_utils.viz.display import png_bytes\n"
+        "from course_utils.viz.in_notebook import png_bytes\n"
         "png_bytes(plot.show_heatmaps([[1.0, 0.0]], show=False))\n"
         "plot.plot_curves([0, 1], {'a': [0, 1]}, 'x', 'y')\n"
         "assert not {'matplotlib.pyplot', 'tkinter', 'torch', 'seaborn'} & set(sys.modules)\n"

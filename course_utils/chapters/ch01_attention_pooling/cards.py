@@ -1,7 +1,7 @@
 """The recall cards of chapter 01."""
 
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice
-from course_utils.recall.model import card
 
 _ROLES = ["what is looked for", "what a query is compared with", "what is passed on",
           "where the token stands"]  # fmt: skip

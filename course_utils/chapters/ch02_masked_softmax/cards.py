@@ -5,9 +5,9 @@ import torch.nn.functional as F
 
 from course_utils.models.attention import masked_softmax
 from course_utils.models.masks import causal_mask
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword
 from course_utils.recall.computed import Number
-from course_utils.recall.model import card
 
 
 def _axis_of_ones():

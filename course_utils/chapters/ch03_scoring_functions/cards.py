@@ -5,9 +5,9 @@ import math
 import torch
 
 from course_utils.models.attention import DotProductAttention, MultiHeadAttention
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice
 from course_utils.recall.computed import Expression, Inputs, Number, Shape
-from course_utils.recall.model import card
 
 _QKV = Inputs("Tq Tk d_k d_v", tensors={"Q": "Tq d_k", "K": "Tk d_k", "V": "Tk d_v"})
 _BATCH = Inputs("B Tq Tk d_k d_v")

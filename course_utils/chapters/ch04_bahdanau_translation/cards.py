@@ -1,7 +1,7 @@
 """The recall cards of chapter 04."""
 
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Keyword
-from course_utils.recall.model import card
 
 CARDS = [
     card(

@@ -3,9 +3,9 @@
 import torch
 
 from course_utils.models.transformer import EncoderBlock
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword
 from course_utils.recall.computed import Number
-from course_utils.recall.model import card
 
 
 def _layers_until_reached():

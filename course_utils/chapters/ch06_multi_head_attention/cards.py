@@ -4,9 +4,9 @@ import torch
 
 from course_utils.models.attention import DotProductAttention, MultiHeadAttention
 from course_utils.models.sizes import count_parameters, on_meta
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword, statement
 from course_utils.recall.computed import Expression, Inputs, Number, Shape
-from course_utils.recall.model import card
 
 _SIZES = Inputs("B h T d_k", {"d_model": "h * d_k"})
 _MODEL = Inputs("h d_k", {"d_model": "h * d_k"})

@@ -4,9 +4,9 @@ import torch
 
 from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.positional import LearnedPositionalEmbedding, sinusoidal_table
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword, statement
 from course_utils.recall.computed import Expression, Inputs
-from course_utils.recall.model import card
 
 
 def _swapping_inputs_swaps_outputs():

@@ -15,9 +15,9 @@ from course_utils.models.transformer import (
     Transformer,
     TransformerConfig,
 )
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword, Order, statement
 from course_utils.recall.computed import Expression, Inputs, Number, Shape
-from course_utils.recall.model import card
 
 NAMES = {
     "self-attention": ["MHA", "MHSA", "attention", "multi-head attention", "self-attn",

@@ -5,9 +5,9 @@ import torch
 from course_utils.chapters.observed import count_calls, tiny_model
 from course_utils.models.masks import causal_mask
 from course_utils.models.transformer import DecoderBlock
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword
 from course_utils.recall.computed import Expression, Inputs, Number, Shape
-from course_utils.recall.model import card
 
 _SIZES = Inputs("B Ts Tt h _half V", {"d_model": "2 * h * _half"})
 _SEES = ["the whole source", "target tokens up to itself", "the whole target"]

@@ -4,7 +4,7 @@ import math
 from dataclasses import fields
 
 from course_utils.bench.measured import kept_records, seconds_by_steps
-from course_utils.bench.report import measurements
+from course_utils.bench.results import measurements
 from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.positional import PositionalEncoding
 from course_utils.models.transformer import (

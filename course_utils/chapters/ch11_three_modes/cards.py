@@ -1,7 +1,7 @@
 """The recall cards of chapter 11."""
 
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, statement
-from course_utils.recall.model import card
 
 _MODES = ["encoder-decoder", "encoder-only", "decoder-only"]
 

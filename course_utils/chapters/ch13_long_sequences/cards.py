@@ -6,9 +6,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.sizes import on_meta
 from course_utils.models.transformer import PositionWiseFFN
+from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword, statement
 from course_utils.recall.computed import Expression, Inputs, Number
-from course_utils.recall.model import card
 
 _N_AND_D = Inputs("n _h _d_k", {"d": "_h * _d_k"})
 _REMEDIES = [

@@ -12,11 +12,11 @@ import torch
 
 from course_utils.checker.model import Exercise
 from course_utils.checker.mutants import wording
-from course_utils.checker.mutants.inputs import further_inputs
+from course_utils.checker.mutants.further_inputs import further_inputs
 from course_utils.checker.mutants.operators import OPERATORS
 from course_utils.checker.mutants.program import Place, Program
 from course_utils.checker.mutants.sources import right_sources
-from course_utils.checker.mutants.statements import STATEMENTS
+from course_utils.checker.mutants.whole_statements import STATEMENTS
 from course_utils.checker.runner import outcome, play_batch, run_answer
 from course_utils.checker.values import Opaque, Raised, freeze, fresh, gap
 

@@ -21,6 +21,7 @@ from course_utils.training.runs import checkpoint
 from course_utils.training.runs.command import Refused
 from course_utils.training.runs.data import batches_of, fitting_budget, positions
 from course_utils.training.runs.folder import read_best, weights_of, write_weights
+from course_utils.training.runs.lines import translate_lines
 from course_utils.training.runs.processes import (
     data_parallel,
     largest_of_all,
@@ -28,9 +29,8 @@ from course_utils.training.runs.processes import (
     share,
     world_size,
 )
-from course_utils.training.runs.report import Report
+from course_utils.training.runs.progress_line import Report
 from course_utils.training.runs.scores import bleu
-from course_utils.training.runs.sentences import translate_lines
 from course_utils.training.runs.settings import Settings
 from course_utils.training.runs.stopping import StopRequest
 from course_utils.training.schedules import warmup_then_decay

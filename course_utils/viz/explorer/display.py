@@ -8,10 +8,10 @@ from pathlib import Path
 import anywidget
 import traitlets
 
-from course_utils.viz.display import png_bytes
 from course_utils.viz.explorer.payload import pack_scene
 from course_utils.viz.explorer.picture import draw, summary
 from course_utils.viz.explorer.scenes import Scene
+from course_utils.viz.in_notebook import png_bytes
 
 FOLDER = Path(__file__).parent
 NOT_LIVE = "COURSE_HEADLESS"  # set where outputs are stored

@@ -8,7 +8,7 @@ import torch
 from course_utils.bench.floor import Products
 from course_utils.bench.peers import Course
 from course_utils.bench.rounds import Measurement, rates
-from course_utils.bench.sizes import LONG, SHORT, Shape, V, random_batch
+from course_utils.bench.setting import LONG, SHORT, Shape, V, random_batch
 from course_utils.text.batches import Batch, Example, collate
 from course_utils.text.vocab import RESERVED, Vocab
 from course_utils.training.runs.data import batches_of

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 
 from course_utils.bench.rounds import Measurement, rates
-from course_utils.bench.sizes import SHORT, random_batch
+from course_utils.bench.setting import SHORT, random_batch
 
 TASK = "decode"
 CASES = [(n, steps) for n in (1, 64) for steps in (20, 80, 160)]

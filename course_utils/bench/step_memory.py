@@ -7,7 +7,7 @@ import torch
 
 from course_utils.bench.peers import PEERS, available
 from course_utils.bench.rounds import FLOOR, Measurement
-from course_utils.bench.sizes import LONG, SHORT, Shape, random_batch
+from course_utils.bench.setting import LONG, SHORT, Shape, random_batch
 from course_utils.training.memory import peak_memory
 from course_utils.training.runs.processes import best_device
 

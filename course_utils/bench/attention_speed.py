@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.bench.rounds import OURS, Measurement, rates
-from course_utils.bench.sizes import D_MODEL, HEADS
+from course_utils.bench.setting import D_MODEL, HEADS
 from course_utils.models.attention import DotProductAttention
 
 SIZES = ((64, 20), (16, 128), (2, 512))  # sentences, positions
