@@ -10,7 +10,7 @@ import pytest
 
 from course_utils.training.translation import load_translator
 from course_utils.viz.live import FOLDER
-from course_utils.viz.live.model import pack_model
+from course_utils.viz.live.packed_model import pack_model
 from course_utils.viz.scripts import bundle
 
 HARNESS = Path(__file__).with_name("live_engine.mjs")
