@@ -20,7 +20,7 @@ from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.text.batches import Batch
 from course_utils.text.vocab import Vocab
 from course_utils.training.decoding import greedy_decode
-from course_utils.training.runs.loop import mean_loss
+from course_utils.training.runs.engine import mean_loss
 
 NEVER = -1  # no token is this one: decoding goes on to the last step
 

@@ -7,6 +7,7 @@ vocabulary, the sizes of the model and the schedule of the learning rate are the
 that of a tutorial: 64 shuffled sentences a batch, padded to the longest, and the last weights.
 """
 
+import argparse
 import random
 import sys
 import time
@@ -20,12 +21,12 @@ from tqdm import tqdm
 from course_utils.bench.torch_modules import TorchModules
 from course_utils.bench.usual import step
 from course_utils.models.modes import evaluating
-from course_utils.models.sizes import count_parameters
+from course_utils.models.parameters import count_parameters
 from course_utils.text.batches import Batch, Example, collate, pad
 from course_utils.text.vocab import Vocab
-from course_utils.training.runs.command import Refused, parser, refusing
-from course_utils.training.runs.data import encode, learn_vocabulary, positions, split_corpus
+from course_utils.training.runs.examples import encode, learn_vocabulary, positions, split_corpus
 from course_utils.training.runs.processes import best_device
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.settings import Settings, add_options, new_settings
 from course_utils.training.schedules import warmup_then_decay
@@ -35,12 +36,13 @@ SENTENCES = 64  # in a batch
 STEPS = 60  # the longest translation, in tokens
 
 
-@refusing("quality", "choose smaller --d-model, --layers or --vocab")
 def main(argv: list[str]) -> None:
     """Train for the minutes, translate the test set, print its BLEU."""
-    own = parser("bench.quality", __doc__.splitlines()[0])
-    add_options(own)
-    settings = new_settings(vars(own.parse_args(argv)))
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils.bench.quality", description=__doc__.splitlines()[0]
+    )
+    add_options(parser)
+    settings = new_settings(vars(parser.parse_args(argv)))
     if settings.minutes is None:
         raise Refused("say how long: --minutes 10")
     split = split_corpus(settings)
@@ -117,4 +119,7 @@ def translate(
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        main(sys.argv[1:])
+    except Refused as error:
+        sys.exit(f"quality: {error}")

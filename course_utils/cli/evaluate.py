@@ -1,8 +1,9 @@
 """python -m course_utils evaluate --model DIR --src FILE --ref FILE"""
 
-from course_utils.training.runs.command import Refused, add_decoding_options, parser, refusing, say
+from course_utils.cli.command import add_decoding_options, parser, refusing, say
 from course_utils.training.runs.lines import read_lines, translate_lines
 from course_utils.training.runs.processes import best_device
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.scores import bleu, chrf
 from course_utils.training.translation import load_translator
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from course_utils.training.runs.command import Refused, add_model_option, number, parser, refusing
+from course_utils.cli.command import add_model_option, parser, refusing
 from course_utils.training.runs.files import write_atomic
 from course_utils.training.runs.lines import translate_lines
+from course_utils.training.runs.refusals import Refused, number
 from course_utils.training.translation import Translator, load_translator
 from course_utils.viz import read_heatmap, show_heatmaps
 from course_utils.viz.in_notebook import png_bytes

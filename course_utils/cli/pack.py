@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pooch
 
+from course_utils.cli.command import parser, refusing
 from course_utils.text.text import printable
-from course_utils.training.runs.command import Refused, parser, refusing
 from course_utils.training.runs.files import all_finite, check_name, read_tensors
 from course_utils.training.runs.folder import (
     WEIGHTS,
@@ -18,6 +18,7 @@ from course_utils.training.runs.folder import (
     write_vocabulary,
     write_weights,
 )
+from course_utils.training.runs.refusals import Refused
 
 
 @refusing("pack", lower="close other programs")

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import torch
 
-from course_utils.models.sizes import count_parameters
+from course_utils.cli.command import parser, refusing, say
+from course_utils.models.parameters import count_parameters
 from course_utils.text.pairs import Pair
 from course_utils.text.text import printable
 from course_utils.training.runs import processes
 from course_utils.training.runs.checkpoint import LAST, check, read_fields
-from course_utils.training.runs.command import Refused, parser, refusing, say
-from course_utils.training.runs.data import (
+from course_utils.training.runs.engine import Training
+from course_utils.training.runs.examples import (
     encode,
     held_out,
     learn_vocabulary,
@@ -39,7 +40,7 @@ from course_utils.training.runs.folder import (
 )
 from course_utils.training.runs.lines import translate_lines
 from course_utils.training.runs.lock import only_writer
-from course_utils.training.runs.loop import Training
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.settings import add_options, new_settings, resumed_settings
 from course_utils.training.translation import load_translator

@@ -4,9 +4,10 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 
-from course_utils.training.runs.command import Refused, add_decoding_options, parser, refusing, say
+from course_utils.cli.command import add_decoding_options, parser, refusing, say
 from course_utils.training.runs.lines import read_lines, translate_lines
 from course_utils.training.runs.processes import best_device
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.translation import load_translator
 
 BATCHES_AT_ONCE = 16  # read ahead, so that lines of like length can share a batch

@@ -54,7 +54,7 @@ def test_every_peer_decodes_all_steps_of_all_sentences(models):
 
 def test_peers_that_are_trained_learn(models):
     """One batch seen again and again: its loss falls, whoever trains on it."""
-    from course_utils.training.runs.loop import mean_loss
+    from course_utils.training.runs.engine import mean_loss
 
     batch = random_batch(SHORT)
     ours = models["ours"]

@@ -22,7 +22,7 @@ from course_utils.models.fine_tuning import (
     task_weights,
 )
 from course_utils.models.masks import causal_mask
-from course_utils.models.sizes import count_parameters
+from course_utils.models.parameters import count_parameters
 from course_utils.models.token_encoder import TokenEncoder
 from course_utils.training.loops import fit
 from course_utils.training.seeds import set_seed

@@ -19,7 +19,7 @@ import torch
 
 from course_utils.cli import train
 from course_utils.training.runs.checkpoint import read_fields
-from course_utils.training.runs.command import Refused
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.translation import load_translator
 
 WRITES = 24  # calls among which one is fatal; a write has three, and a validation two writes

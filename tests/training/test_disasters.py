@@ -28,7 +28,7 @@ from engine_runs import (
 )
 
 from course_utils.cli import evaluate, heatmap, translate
-from course_utils.training.runs import files, loop
+from course_utils.training.runs import engine, files
 from course_utils.training.runs.checkpoint import LAST
 from course_utils.training.runs.files import read_header
 from course_utils.training.runs.folder import WEIGHTS
@@ -98,7 +98,9 @@ def test_a_failed_write_is_explained_and_nothing_is_lost(
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="only Linux tells what is mapped")
 def test_a_checkpoint_that_was_read_is_no_longer_in_use(tmp_path):
     folder = shutil.copytree(tiny_folder(), tmp_path / "a")
-    wanted = loop.checkpoint._wanted(*[dict(load_translator(folder).model.named_parameters())] * 2)
+    wanted = engine.checkpoint._wanted(
+        *[dict(load_translator(folder).model.named_parameters())] * 2
+    )
     kept = files.read_tensors(folder / LAST, wanted)
     with open("/proc/self/maps", encoding="utf-8") as maps:
         assert str(folder) not in maps.read()
@@ -188,9 +190,9 @@ def test_the_best_weights_never_stand_without_a_checkpoint(monkeypatch, tmp_path
         write(folder, *args)
         raise KeyboardInterrupt
 
-    write = loop.write_weights
+    write = engine.write_weights
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "write_weights", killed)
+        patch.setattr(engine, "write_weights", killed)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path / "a")
     assert json.loads(read_header(tmp_path / "a" / LAST)["validated"]) == 0
@@ -230,7 +232,7 @@ def test_out_of_memory_says_what_to_lower(monkeypatch, tmp_path, capsys, error):
     def full(*args):
         raise error
 
-    monkeypatch.setattr(loop.Training, "_update", full)
+    monkeypatch.setattr(engine.Training, "_update", full)
     assert run(tmp_path / "a") == 1
     err = capsys.readouterr().err
     assert "train: there is not enough memory: start anew in another --out with smaller" in err
@@ -258,7 +260,7 @@ def test_another_error_is_not_taken_for_a_lack_of_memory(monkeypatch, tmp_path, 
     def broken(*args):
         raise error
 
-    monkeypatch.setattr(loop.Training, "_update", broken)
+    monkeypatch.setattr(engine.Training, "_update", broken)
     with pytest.raises(type(error), match="shapes differ|I/O error"):
         run(tmp_path / "a")
 

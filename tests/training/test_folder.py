@@ -13,11 +13,11 @@ from engine_runs import tensors, tiny_folder
 from safetensors.torch import save_file
 
 from course_utils import __main__ as cli
-from course_utils.models.sizes import count_parameters
+from course_utils.models.parameters import count_parameters
 from course_utils.models.transformer import TransformerConfig
 from course_utils.training.runs import files
-from course_utils.training.runs.command import Refused
 from course_utils.training.runs.folder import read_best, read_config, write_config
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.trained import trained_models
 from course_utils.training.translation import load_translator
 

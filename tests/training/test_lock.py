@@ -8,8 +8,8 @@ import tempfile
 import pytest
 from engine_runs import ENVIRONMENT, run, tiny_folder
 
-from course_utils.training.runs.command import Refused
 from course_utils.training.runs.lock import only_writer
+from course_utils.training.runs.refusals import Refused
 
 
 def contents(folder):

@@ -18,10 +18,10 @@ from course_utils.cli import evaluate, heatmap, train, translate
 from course_utils.text.subwords import Subwords
 from course_utils.training.runs import folder
 from course_utils.training.runs.checkpoint import LAST
-from course_utils.training.runs.command import Refused
 from course_utils.training.runs.files import read_header
 from course_utils.training.runs.folder import CONFIG, VOCABULARY, WEIGHTS
 from course_utils.training.runs.lines import translate_lines
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.translation import Translator, load_translator
 
 needs_posix = pytest.mark.skipif(os.name == "nt", reason="Windows takes no such names")

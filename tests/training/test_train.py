@@ -26,12 +26,12 @@ from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.text.batches import Example, collate
 from course_utils.text.corpora import load_corpus
 from course_utils.training.losses import masked_cross_entropy
-from course_utils.training.runs import loop, processes
-from course_utils.training.runs.command import Refused
-from course_utils.training.runs.data import batches_of, held_out, positions, split_corpus
+from course_utils.training.runs import engine, processes
+from course_utils.training.runs.engine import mean_loss
+from course_utils.training.runs.examples import batches_of, held_out, positions, split_corpus
 from course_utils.training.runs.files import read_header
 from course_utils.training.runs.folder import read_vocabulary
-from course_utils.training.runs.loop import mean_loss
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.settings import Settings
 from course_utils.training.runs.stopping import StopRequest
 
@@ -82,7 +82,7 @@ def test_the_loss_falls(monkeypatch, tmp_path):
         losses.append(loss.item())
         return loss
 
-    monkeypatch.setattr(loop, "mean_loss", recorded)
+    monkeypatch.setattr(engine, "mean_loss", recorded)
     assert run(tmp_path / "a", "--epochs", "12", "--validations", "1") == 0
     tenth = len(losses) // 10
     assert sum(losses[-tenth:]) < 0.8 * sum(losses[:tenth])
@@ -90,14 +90,14 @@ def test_the_loss_falls(monkeypatch, tmp_path):
 
 def stop_after(monkeypatch, updates, number):
     """Let a signal arrive in the middle of an update."""
-    original = loop.Training._update
+    original = engine.Training._update
 
     def interrupted(self, *args):
         if self.step == updates - 1:
             signal.raise_signal(number)
         return original(self, *args)
 
-    monkeypatch.setattr(loop.Training, "_update", interrupted)
+    monkeypatch.setattr(engine.Training, "_update", interrupted)
 
 
 HANG_UP = pytest.param(
@@ -316,7 +316,7 @@ def test_a_loss_that_is_no_number_stops_the_run_with_its_causes(monkeypatch, tmp
         calls.append(1)
         return mean_loss(*args, **options) * (float("nan") if len(calls) == 6 else 1)
 
-    monkeypatch.setattr(loop, "mean_loss", broken)
+    monkeypatch.setattr(engine, "mean_loss", broken)
     err = refusal(capsys, *TINY, "--out", str(tmp_path / "a"))
     assert "update 6: the loss is nan" in err
     assert "--lr, now 0.006" in err

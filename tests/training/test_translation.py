@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_utils.models.parameters import count_parameters
 from course_utils.models.recurrent import BahdanauDecoder, GRUDecoder, GRUEncoder, Seq2Seq
-from course_utils.models.sizes import count_parameters
 from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.text.batches import build_vocabs
 from course_utils.text.pairs import Pair

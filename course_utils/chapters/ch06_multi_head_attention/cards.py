@@ -3,7 +3,7 @@
 import torch
 
 from course_utils.models.attention import DotProductAttention, MultiHeadAttention
-from course_utils.models.sizes import count_parameters, on_meta
+from course_utils.models.parameters import count_parameters, on_meta
 from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword, statement
 from course_utils.recall.computed import Expression, Inputs, Number, Shape

@@ -6,7 +6,7 @@ from torch import nn
 
 from course_utils.chapters.observed import modules_in_order, tiny_model
 from course_utils.models.attention import MultiHeadAttention
-from course_utils.models.sizes import BASE, count_parameters, on_meta
+from course_utils.models.parameters import BASE, count_parameters, on_meta
 from course_utils.models.transformer import (
     AddNorm,
     DecoderBlock,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from course_utils.models.sizes import BASE, BIG, count_parameters, on_meta, parts
+from course_utils.models.parameters import BASE, BIG, count_parameters, on_meta, parts
 from course_utils.models.transformer import EncoderBlock, TransformerConfig
 from course_utils.recall.card import card
 from course_utils.recall.chosen import statement

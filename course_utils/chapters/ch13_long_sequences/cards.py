@@ -4,7 +4,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.models.attention import MultiHeadAttention
-from course_utils.models.sizes import on_meta
+from course_utils.models.parameters import on_meta
 from course_utils.models.transformer import PositionWiseFFN
 from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword, statement

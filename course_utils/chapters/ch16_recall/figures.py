@@ -4,7 +4,7 @@ The order of modules is read from running blocks, and every count is taken from 
 
 from course_utils.chapters.observed import modules_in_order
 from course_utils.models.masks import causal_mask
-from course_utils.models.sizes import BASE, BIG, count_parameters, on_meta, parts
+from course_utils.models.parameters import BASE, BIG, count_parameters, on_meta, parts
 from course_utils.models.transformer import DecoderBlock, EncoderBlock
 from course_utils.viz.canvas import (
     FAINT,

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_utils.models.long_attention.inputs import check_divides, check_self_attention
+from course_utils.models.long_attention.input_checks import check_divides, check_self_attention
 
 
 def lsh_buckets(x: Tensor, rotation: Tensor) -> Tensor:

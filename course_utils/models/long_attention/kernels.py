@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_utils.models.long_attention.inputs import check_self_attention, keys_alone
+from course_utils.models.long_attention.input_checks import check_self_attention, keys_alone
 
 
 def elu_features(x: Tensor) -> Tensor:

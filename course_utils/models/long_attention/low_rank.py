@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from course_utils.models.long_attention.inputs import check_divides, check_self_attention
+from course_utils.models.long_attention.input_checks import check_divides, check_self_attention
 
 
 def low_rank_attention(

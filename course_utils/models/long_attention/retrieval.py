@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from course_utils.models.long_attention.inputs import check_attention
+from course_utils.models.long_attention.input_checks import check_attention
 
 
 def top_k_attention(queries: Tensor, keys: Tensor, values: Tensor, k: int) -> Tensor:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.models.attention import masked_softmax
-from course_utils.models.long_attention.inputs import (
+from course_utils.models.long_attention.input_checks import (
     check_divides,
     check_self_attention,
     keys_alone,

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.training.runs.command import Refused
 from course_utils.training.runs.files import check_tensors, read_header, read_tensors, write_tensors
 from course_utils.training.runs.folder import weights_of
+from course_utils.training.runs.refusals import Refused
 
 LAST = "last.safetensors"
 FIELDS = {"settings": dict, "digest": str, "step": int, "seconds": float, "validated": int}

@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from course_utils.training.runs.command import Refused
+from course_utils.training.runs.refusals import Refused
 
 UNFINISHED = ".unfinished-"  # how the names of files begin that are being written
 LARGEST_HEADER = 16_000_000  # bytes; the names and shapes of 512 layers take half of it

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.text.subwords import Subwords
-from course_utils.training.runs.command import Refused
 from course_utils.training.runs.files import (
     all_finite,
     read_header,
@@ -27,6 +26,7 @@ from course_utils.training.runs.files import (
     write_atomic,
     write_tensors,
 )
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.trained import trained_models
 
 FORMAT = 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from course_utils.training.runs.command import Refused
+from course_utils.training.runs.refusals import Refused
 
 
 @contextlib.contextmanager

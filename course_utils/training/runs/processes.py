@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from course_utils.training.runs.command import Refused, number
+from course_utils.training.runs.refusals import Refused, number
 
 
 def rank() -> int:

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, fields
 
 from course_utils.models.transformer import TransformerConfig
 from course_utils.text.subwords import SMALLEST
-from course_utils.training.runs.command import Refused, number
 from course_utils.training.runs.folder import LARGEST, empty_model
+from course_utils.training.runs.refusals import Refused, number
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from course_utils.text.pairs import Pair
 from course_utils.text.subwords import Subwords
 from course_utils.text.vocab import Vocab
 from course_utils.training.runs import checkpoint
-from course_utils.training.runs.command import Refused
-from course_utils.training.runs.data import batches_of, fitting_budget, positions
+from course_utils.training.runs.examples import batches_of, fitting_budget, positions
 from course_utils.training.runs.folder import read_best, weights_of, write_weights
 from course_utils.training.runs.lines import translate_lines
 from course_utils.training.runs.processes import (
@@ -30,6 +29,7 @@ from course_utils.training.runs.processes import (
     world_size,
 )
 from course_utils.training.runs.progress_line import Report
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.settings import Settings
 from course_utils.training.runs.stopping import StopRequest

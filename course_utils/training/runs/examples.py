@@ -9,7 +9,7 @@ from course_utils.text.batches import Example, by_target, group_by_length
 from course_utils.text.corpora import load_corpus, reads_as, split_by_source
 from course_utils.text.pairs import Pair
 from course_utils.text.subwords import Subwords
-from course_utils.training.runs.command import Refused
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.settings import Settings
 
 MOST_VALIDATED = 500  # sentences; each validation translates them all
