@@ -29,7 +29,7 @@ from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.settings import Settings, add_options, new_settings
-from course_utils.training.schedules import warmup_then_decay
+from course_utils.training.schedules import warmup_then_decay_after
 from course_utils.training.seeds import set_seed
 
 SENTENCES = 64  # in a batch
@@ -89,8 +89,8 @@ def fit(
             seconds = time.monotonic() - began
             if seconds >= total:
                 break
-            rate = settings.peak_lr * warmup_then_decay(seconds, total, settings.warmup * total)
-            optimizer.param_groups[0]["lr"] = rate
+            share = warmup_then_decay_after(seconds, settings.warmup * total, total)
+            optimizer.param_groups[0]["lr"] = settings.peak_lr * share
             batch = batch.to(device)
             logits = model(batch.src, batch.tgt_in)  # (B, Tt, V)
             loss = cross_entropy(

@@ -7,11 +7,7 @@ import torch
 
 from course_utils.bench.peers import PEERS, available
 from course_utils.bench.rounds import FLOOR, Measurement
-<<<<<<<< HEAD:course_utils/bench/step_memory.py
 from course_utils.bench.setting import LONG, SHORT, Shape, random_batch
-========
-from course_utils.bench.setting import LONG, SHORT, Shape, random_batch
->>>>>>>> 084077f (Module names that tell: what commands share stands in cli, the error where training raises it; no two modules of one name in models, training and bench):course_utils/bench/memory_use.py
 from course_utils.training.memory import peak_memory
 from course_utils.training.runs.processes import best_device
 

@@ -16,11 +16,9 @@ from course_utils.training.schedules import warmup_then_decay
 from course_utils.training.steps import update
 
 
-def _schedule(optimizer: torch.optim.Optimizer, steps: int, warmup: float):
-    warmup_steps = max(1, round(warmup * steps))
-    return torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: warmup_then_decay(step, steps, warmup_steps)
-    )
+def _rate(step: int, peak: float, warmup: float, steps: int) -> float:
+    """The learning rate of update `step`, from 1; `warmup` is a share of all `steps`."""
+    return peak * warmup_then_decay(step, max(1, round(warmup * steps)), steps)
 
 
 def fit(
@@ -61,14 +59,14 @@ def fit(
             f"nothing to train: {len(batches)} batches, {len(chosen)} tensors that need a gradient"
         )
     optimizer = torch.optim.AdamW(chosen, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.98))
-    schedule = _schedule(optimizer, len(batches), warmup)
     losses = []
     model.train()
     quiet = bool(os.environ.get("TQDM_DISABLE"))
     try:
-        for batch in tqdm(batches, desc="training", unit="batch", leave=False, disable=quiet):
-            loss = loss_of(batch)
-            update(loss, optimizer, schedule, clip)
+        bar = tqdm(batches, desc="training", unit="batch", leave=False, disable=quiet)
+        for step, batch in enumerate(bar, start=1):
+            loss, rate = loss_of(batch), _rate(step, lr, warmup, len(batches))
+            update(loss, optimizer, lr=rate, step=step, clip=clip)
             losses.append(loss.item())
     finally:
         model.eval()
@@ -84,7 +82,7 @@ class Trainer:
             over them.
         lr: peak learning rate, reached after the share `warmup` of all updates.
         clip: largest norm of the gradient.
-        seed: of the order of the examples; torch's own generator drives dropout.
+        seed: of the order of the examples; dropout follows torch's global generator.
         max_steps: end the schedule after so many updates.
 
     Raises:
@@ -110,7 +108,8 @@ class Trainer:
         if min(counts.values()) < 1:
             raise ValueError(f"training needs at least one of each, got {counts}")
         self.model, self.examples, self.batch_size = model, examples, batch_size
-        self.lr, self.label_smoothing, self.clip = lr, label_smoothing, clip
+        self.lr, self.warmup, self.clip = lr, warmup, clip
+        self.label_smoothing = label_smoothing
         self.steps_per_epoch = math.ceil(len(examples) / batch_size)
         self.step, self.steps = 0, min(epochs * self.steps_per_epoch, max_steps or math.inf)
         self.rng, self.device = random.Random(seed), next(model.parameters()).device
@@ -118,7 +117,6 @@ class Trainer:
         self.optimizer = torch.optim.Adam(
             model.parameters(), lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=fused
         )
-        self.schedule = _schedule(self.optimizer, self.steps, warmup)
 
     def run(self, epochs: int | None = None) -> list[float]:
         """Train for some epochs, or to the end; the model ends in evaluation mode, come what may.
@@ -158,8 +156,10 @@ class Trainer:
     def _update(self, batch: Batch) -> float:
         logits = self.model(batch.src, batch.src_lens, batch.tgt_in)  # (B, Tt, V)
         loss = masked_cross_entropy(logits, batch.tgt_out, label_smoothing=self.label_smoothing)
-        update(loss, self.optimizer, self.schedule, self.clip)
-        self.step += 1
+        step = self.step + 1
+        rate = _rate(step, self.lr, self.warmup, self.steps)
+        update(loss, self.optimizer, lr=rate, step=step, clip=self.clip)
+        self.step = step
         return loss.item()
 
 

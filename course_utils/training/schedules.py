@@ -1,4 +1,4 @@
-"""Learning-rate schedules: warm-up, then the inverse square root or a cosine (notes 002-51).
+"""Learning-rate schedules: warm-up, then the inverse square root, a cosine or a straight line.
 
 A schedule is a function of the update's number, which counts from 1 as in Vaswani et al. 2017. All
 but `noam` give a share of the peak, between 0 and 1; `scheduler` ties such a share to an optimiser.
@@ -63,6 +63,24 @@ def cosine(step: int, warmup: int, total: int, floor: float = 0.0) -> float:
     return floor + (1.0 - floor) * (1.0 + math.cos(math.pi * done)) / 2.0
 
 
+def warmup_then_decay(step: int, warmup: int, total: int) -> float:
+    """Share of the peak: up in a line until `warmup`, then down in a line to 0 after `total`.
+
+    >>> [round(warmup_then_decay(step, 4, 10), 2) for step in (1, 4, 5, 10)]
+    [0.25, 1.0, 1.0, 0.17]
+
+    Raises:
+        ValueError: step or warmup is below 1.
+    """
+    _check(step, warmup)
+    return warmup_then_decay_after(step - 1, warmup, total)
+
+
+def warmup_then_decay_after(done: float, warmup: float, total: float) -> float:
+    """The same for the update that comes after `done` of `total`, counted in updates or seconds."""
+    return min(1.0, (done + 1) / warmup, (total - done) / max(1, total - warmup))
+
+
 def scheduler(
     optimizer: torch.optim.Optimizer, share: Callable[[int], float]
 ) -> torch.optim.lr_scheduler.LambdaLR:
@@ -73,14 +91,3 @@ def scheduler(
     return torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda updates_done: share(updates_done + 1)
     )
-
-
-def warmup_then_decay(step: int, total_steps: int, warmup_steps: int) -> float:
-    """Share of the peak learning rate at update `step` (from 0): up in a line, then down to 0.
-
-    >>> [round(warmup_then_decay(s, 10, 4), 2) for s in (0, 3, 4, 9)]
-    [0.25, 1.0, 1.0, 0.17]
-    """
-    if step < warmup_steps:
-        return (step + 1) / warmup_steps
-    return (total_steps - step) / max(1, total_steps - warmup_steps)

@@ -1,4 +1,4 @@
-"""Loss, schedule and training loop."""
+"""Loss and training loops."""
 
 import copy
 import math
@@ -18,7 +18,6 @@ from course_utils.text.pairs import Pair
 from course_utils.text.vocab import Vocab
 from course_utils.training.loops import Trainer, train
 from course_utils.training.losses import masked_cross_entropy
-from course_utils.training.schedules import warmup_then_decay
 from course_utils.training.seeds import set_seed
 from course_utils.training.translation import Translator
 
@@ -120,37 +119,6 @@ def test_huge_logits_at_padding_do_no_harm():
 def test_targets_that_are_all_padding_are_refused():
     with pytest.raises(ValueError, match="every target is padding"):
         masked_cross_entropy(torch.zeros(2, 3, 5), torch.zeros(2, 3, dtype=torch.long))
-
-
-# ---------------------------------------------------------------- schedule
-
-
-def test_schedule_by_hand():
-    got = [warmup_then_decay(step, total_steps=10, warmup_steps=4) for step in range(10)]
-    assert got == pytest.approx([1 / 4, 2 / 4, 3 / 4, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
-
-
-@few
-@given(total=st.integers(1, 200), share=st.floats(0.0, 1.0))
-def test_schedule_rises_to_one_then_falls_and_is_never_zero(total, share):
-    warmup = max(1, round(share * total))
-    rates = [warmup_then_decay(step, total, warmup) for step in range(total)]
-    assert max(rates) == 1
-    assert min(rates) > 0
-    peak = rates.index(1)
-    assert rates[: peak + 1] == sorted(rates[: peak + 1])
-    assert rates[peak:] == sorted(rates[peak:], reverse=True)
-
-
-def test_schedule_multiplies_the_peak_rate_once():
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: warmup_then_decay(s, 10, 4))
-    rates = []
-    for _ in range(10):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        schedule.step()
-    assert rates == pytest.approx([0.5 * warmup_then_decay(s, 10, 4) for s in range(10)])
 
 
 # ---------------------------------------------------------------- training loop
@@ -283,14 +251,14 @@ def test_a_loss_that_is_no_number_stops_training_before_it_reaches_the_weights()
     with torch.no_grad():
         translator.model.src_embedding.weight[4:] = math.nan
     kept = translator.model.decoder[0].ffn.hidden.weight.detach().clone()
-    with pytest.raises(FloatingPointError, match="the loss is nan at update 1: lower lr"):
+    with pytest.raises(FloatingPointError, match="loss is nan at update 1, .*lower lr"):
         train(translator.model, examples, epochs=1)
     assert translator.model.decoder[0].ffn.hidden.weight.equal(kept)
 
 
 def test_a_rate_that_is_far_too_high_is_named():
     translator, examples = build("transformer")
-    with pytest.raises(FloatingPointError, match=r"at update \d+: lower lr \(now 1e\+37\)"):
+    with pytest.raises(FloatingPointError, match=r"at update \d+, with .*: lower lr"):
         train(translator.model, examples, epochs=30, lr=1e37)
 
 
@@ -357,11 +325,11 @@ def test_a_gradient_that_is_no_number_reaches_no_weight(value):
     trainer.run(1)
     kept = [p.detach().clone() for p in model.parameters()]
     hook = model.output.register_forward_hook(lambda m, i, out: Infinite.apply(out, value))
-    with pytest.raises(FloatingPointError, match="gradient is .* at update 4: lower lr.*before it"):
+    with pytest.raises(FloatingPointError, match="gradient is .* at update 4, .*before it"):
         trainer.run(1)
     assert all(a.equal(b) for a, b in zip(model.parameters(), kept, strict=True))
     assert not model.training
-    assert trainer.step == trainer.schedule.last_epoch == 3
+    assert trainer.step == 3
     hook.remove()
     assert len(trainer.run()) == 2
     assert trainer.step == trainer.steps == 9

@@ -7,7 +7,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_utils.training.schedules import cosine, inverse_sqrt, noam, scheduler
+from course_utils.training.schedules import (
+    cosine,
+    inverse_sqrt,
+    noam,
+    scheduler,
+    warmup_then_decay,
+    warmup_then_decay_after,
+)
 
 few = settings(deadline=None, max_examples=50, derandomize=True)
 steps = st.integers(1, 10**6)
@@ -49,6 +56,24 @@ def test_cosine_is_torchs_after_the_warmup():
     assert cosine(1000, 10, 100, floor=0.1) == pytest.approx(0.1)
 
 
+def test_a_straight_way_down_by_hand():
+    got = [warmup_then_decay(step, warmup=4, total=10) for step in range(1, 11)]
+    assert got == pytest.approx([1 / 4, 2 / 4, 3 / 4, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
+
+
+@few
+@given(total=st.integers(1, 200), share=st.floats(0.0, 1.0))
+def test_a_straight_way_rises_to_one_then_falls_and_is_never_zero(total, share):
+    warmup = max(1, round(share * total))
+    rates = [warmup_then_decay(step, warmup, total) for step in range(1, total + 1)]
+    assert max(rates) == 1
+    assert min(rates) > 0
+    peak = rates.index(1)
+    assert rates[: peak + 1] == sorted(rates[: peak + 1])
+    assert rates[peak:] == sorted(rates[peak:], reverse=True)
+    assert rates == [warmup_then_decay_after(done, warmup, total) for done in range(total)]
+
+
 def test_the_first_update_gets_the_first_share():
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.2)
     schedule, rates = scheduler(optimizer, lambda step: inverse_sqrt(step, 4)), []
@@ -67,6 +92,7 @@ def test_the_first_update_gets_the_first_share():
         lambda: inverse_sqrt(3, 0),
         lambda: cosine(0, 5, 10),
         lambda: cosine(3, 10, 10),
+        lambda: warmup_then_decay(0, 5, 10),
     ],
 )
 def test_nonsense_is_refused(call):

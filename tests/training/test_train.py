@@ -318,8 +318,8 @@ def test_a_loss_that_is_no_number_stops_the_run_with_its_causes(monkeypatch, tmp
 
     monkeypatch.setattr(engine, "mean_loss", broken)
     err = refusal(capsys, *TINY, "--out", str(tmp_path / "a"))
-    assert "update 6: the loss is nan" in err
-    assert "--lr, now 0.006" in err
+    assert "the loss is nan at update 6" in err
+    assert "--lr (now 0.006)" in err
     assert "--warmup" in err
     kept = tensors(tmp_path / "a")
     assert all(torch.isfinite(tensor).all() for tensor in kept.values())

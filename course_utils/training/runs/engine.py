@@ -1,6 +1,5 @@
-"""The training loop: updates, validations, checkpoints, until the budget is used up."""
+"""A training of `train`: updates, validations and checkpoints until the budget is used up."""
 
-import math
 import random
 import time
 from collections.abc import Sequence
@@ -33,7 +32,8 @@ from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.settings import Settings
 from course_utils.training.runs.stopping import StopRequest
-from course_utils.training.schedules import warmup_then_decay
+from course_utils.training.schedules import warmup_then_decay_after
+from course_utils.training.steps import update
 from course_utils.training.translation import Translator
 
 CLIP = 1.0  # the largest norm of the gradient
@@ -153,7 +153,7 @@ class Training:
         else:
             total = 60 * self.settings.minutes
         warmup = max(1.0, self.settings.warmup * total)
-        return self.settings.peak_lr * min(1.0, warmup_then_decay(done * total, total, warmup))
+        return self.settings.peak_lr * warmup_then_decay_after(done * total, warmup, total)
 
     def _update(self, model: nn.Module, done: float) -> tuple[float, int]:
         """One step down the gradient of the global batch, of which every process has a share.
@@ -173,27 +173,18 @@ class Training:
         self.model.train()
         with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
             mean = mean_loss(model, batch, self.settings.smoothing)
-        self.optimizer.zero_grad()
-        share(mean * tokens, predicted).backward()
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), CLIP).item()
-        loss = mean.item()
-        if not math.isfinite(norm):  # the same in all processes, as the loss is not
-            self._refuse(loss, norm)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._rate(done)
-        self.optimizer.step()
+        step, loss = self.step + 1, share(mean * tokens, predicted)
+        try:
+            update(loss, self.optimizer, lr=self._rate(done), step=step, clip=CLIP)
+        except FloatingPointError as error:
+            raise Refused(
+                f"{error}. The peak of the learning rate is --lr (now {self.settings.peak_lr:g}), "
+                f"the warm-up --warmup (now {self.settings.warmup:g}): change one and start anew "
+                "in another --out. The folder keeps the weights of the last validation"
+            ) from None
         self.average.update_parameters(self.model)
-        self.step += 1
-        return loss, predicted + sum(len(e.source) for e in examples)
-
-    def _refuse(self, loss: float, norm: float) -> None:
-        raise Refused(
-            f"update {self.step + 1}: the loss is {loss:g} and the norm of the gradient {norm:g}. "
-            f"The usual cause is a learning rate that is too high (--lr, now "
-            f"{self.settings.peak_lr:g}) or a warm-up that is too short (--warmup, now "
-            f"{self.settings.warmup:g}): change one and start anew in another --out. The folder "
-            "keeps the weights of the last validation"
-        )
+        self.step = step
+        return mean.item(), predicted + sum(len(e.source) for e in examples)
 
     def _validate(self, report: Report) -> None:
         """Score the averaged weights, and keep them if none before were better."""
