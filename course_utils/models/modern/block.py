@@ -34,7 +34,7 @@ class DecoderConfig:
     dropout: float = 0.0
     max_len: int = 256  # of sinusoidal and learned positions; the others have no limit
     norm: str = "layer"  # or "rms"
-    ffn: str = "relu"  # or "gelu", "relu2", "swiglu", "geglu"
+    ffn: str = "relu"  # or "gelu", "relu2", "swiglu", "geglu", or "none": attention only
     positions: str = "sinusoidal"  # or one of POSITIONS
     layout: str = "interleaved"  # of rotary positions, or "halves"
     num_experts: int = 0  # 0: one feed-forward network
@@ -45,7 +45,7 @@ class DecoderConfig:
         for name in ("vocab_size", "d_model", "num_heads", "d_ff", "num_layers", "max_len"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        known = {"norm": NORMS, "ffn": PLAIN | GATED, "positions": POSITIONS}
+        known = {"norm": NORMS, "ffn": (*PLAIN, *GATED, "none"), "positions": POSITIONS}
         for name, choices in known.items():
             if getattr(self, name) not in choices:
                 raise ValueError(
@@ -53,9 +53,11 @@ class DecoderConfig:
                 )
 
 
-def feed_forward(config: DecoderConfig) -> nn.Module:
-    """The network between two attentions: plain, gated, or several as experts."""
+def feed_forward(config: DecoderConfig) -> nn.Module | None:
+    """The network between two attentions: plain, gated, several as experts, or none."""
     c = config
+    if c.ffn == "none":
+        return None
     if c.ffn in GATED:
         build = partial(GatedFFN, c.d_model, gated_size(c.d_ff), c.dropout, GATED[c.ffn])
     else:
@@ -84,11 +86,12 @@ class ModernBlock(nn.Module):
         super().__init__()
         c = config
         rotary = c.layout if c.positions == "rotary" else None
-        self.norm1, self.norm2 = (NORMS[c.norm](c.d_model) for _ in range(2))
+        self.norm1 = NORMS[c.norm](c.d_model)
         self.attention = GroupedQueryAttention(
             c.d_model, c.num_heads, c.num_kv_heads, c.dropout, rotary=rotary, score_bias=bias
         )
         self.ffn = feed_forward(c)
+        self.norm2 = NORMS[c.norm](c.d_model) if self.ffn else None
         self.dropout = nn.Dropout(c.dropout)
 
     def forward(
@@ -117,4 +120,6 @@ class ModernBlock(nn.Module):
             read, cache.keys, cache.values, mask, return_weights
         )
         x = x + self.dropout(attended)
-        return x + self.dropout(self.ffn(self.norm2(x))), cache, weights
+        if self.ffn:
+            x = x + self.dropout(self.ffn(self.norm2(x)))
+        return x, cache, weights
