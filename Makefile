@@ -7,11 +7,19 @@
 
 VENV ?= .venv
 override VENV := $(patsubst ~/%,$(HOME)/%,$(VENV))
-PYTHON ?= $(shell for name in "$(VENV)/bin/python" \
+PYTHON ?= $(shell unset PYTHONHOME; export PYTHONPATH="$(CURDIR)"; for name in "$(VENV)/bin/python" \
 	python3.13 python3.12 python3.11 python3.10 python3 python; do \
 	"$$name" -m course_utils.environment --fits >/dev/null 2>&1 && echo "$$name" && break; done)
 RUN = "$(VENV)/bin/python"
 export PYTHONPATH := $(CURDIR)
+unexport PYTHONHOME
+
+# $(call prepare,--with EXTRA): the environment, with what the lessons need and an extra
+define prepare
+@python="$(or $(PYTHON),python3)"; command -v "$$python" >/dev/null || { \
+	echo "There is no $$python here. Install Python, or name it: make PYTHON=/path/to/python3"; \
+	exit 1; }; "$$python" -m course_utils.environment "$(VENV)" $(1)
+endef
 
 .PHONY: help setup lab test test-long course notebooks figures clean
 
@@ -28,22 +36,24 @@ help:
 	@echo 'make clean      remove caches and built files, not the environment or your progress'
 
 setup:
-	@python="$(or $(PYTHON),python3)"; command -v "$$python" >/dev/null || { \
-	echo "There is no $$python here. Install Python, or name it: make PYTHON=/path/to/python3"; \
-	exit 1; }; "$$python" -m course_utils.environment "$(VENV)"
+	$(call prepare)
 
 lab: setup
 	@$(RUN) -m course_utils lab $(LAB_ARGS)
 
-test: setup
+test:
+	$(call prepare,--with test)
 	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
 	@$(RUN) -m pytest
 
-test-long: setup
+test-long:
+	$(call prepare,--with test)
 	@$(RUN) -m pytest tests/models/test_numerics_long.py tests/training/test_disasters.py \
 	tests/notebooks/test_natural_changes.py --hypothesis-profile=long
 
-course: setup
+course:
+	$(call prepare,--with site)
 	@$(RUN) -m course_utils course --costs build/costs.json
 	@$(RUN) -m course_utils site --costs build/costs.json
 

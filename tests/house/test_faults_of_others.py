@@ -312,6 +312,8 @@ def test_requirements_are_ranges_with_two_ends():
     """d2l-ai/d2l-en#2608: exact old pins cannot be installed on a newer Python."""
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     needs = [line for line in lines if line and not line.startswith("#")]
+    extras = (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("[project.optional")[1]
+    needs += re.findall(r'"([\w-]+[=<>][^"]*)"', extras.split("\n[")[0])
     exact = {line.split("==")[0] for line in needs if "==" in line}
     assert exact <= {"d2l", "nbval"}  # pure Python, and why they are exact stands in the file
     for need in set(needs) - {line for line in needs if "==" in line}:
