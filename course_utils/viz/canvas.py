@@ -1,18 +1,19 @@
 """The pen of every diagram: boxes, arrows, words and grids of cells, measured in inches.
 
-A canvas keeps a record of what it was asked to draw. The record's hash travels in the SVG file, so
-a test can tell whether a file in figures/ still is what the code draws, with any matplotlib.
+A hash of what stands on the sheet travels in the SVG file, so a test can tell whether a file in
+figures/ still shows what the code draws, with any matplotlib.
 """
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path as File
 
 import numpy as np
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_hex, to_rgb, to_rgba
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.path import Path
+from matplotlib.text import Text
 
 from course_utils.viz import style
 from course_utils.viz.style import BLUE, FAINT, GREEN, INK, ORANGE, PINK, SKY, VERMILION
@@ -53,14 +54,12 @@ class Canvas:
 
     def __init__(self, width=8.0, height=4.0):
         self.width, self.height = width, height
-        self.record = [("sheet", width, height)]
         self.figure = Figure(figsize=(width, height), facecolor="white")
         self.axes = self.figure.add_axes((0, 0, 1, 1), frameon=False)
         self.axes.set(xlim=(0, width), ylim=(0, height), xticks=[], yticks=[])
 
     def box(self, x, y, text="", colour=STEP, width=1.5, height=0.42, size=NORMAL, dashed=False):
         """A box round (x, y) with text in it."""
-        self._note("box", x, y, text, colour, width, height, size, dashed)
         corner = x - width / 2, y - height / 2
         self.axes.add_patch(
             FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.06",
@@ -72,7 +71,6 @@ class Canvas:
 
     def frame(self, left, bottom, right, top, text="", colour=STEP):
         """A pale area behind other things, named in its upper left corner."""
-        self._note("frame", left, bottom, right, top, text, colour)
         self.axes.add_patch(
             FancyBboxPatch((left, bottom), right - left, top - bottom, zorder=0.5,
                            boxstyle="round,pad=0,rounding_size=0.12", linewidth=1,
@@ -83,7 +81,6 @@ class Canvas:
     def arrow(self, *points, text="", side="right", colour=INK, dashed=False, head=True, at=None):
         """An arrow through the points. Its text stands beside the middle of the longest part,
         or at the point `at`."""
-        self._note("arrow", points, text, side, colour, dashed, head, at)
         self.axes.add_patch(
             FancyArrowPatch(path=Path(points), arrowstyle="-|>" if head else "-", color=colour,
                             linewidth=1.3, linestyle="--" if dashed else "-", mutation_scale=11,
@@ -102,7 +99,6 @@ class Canvas:
 
     def text(self, x, y, text, size=NORMAL, colour=INK, align="center", bold=False, rotation=0):
         """Words with their middle (or left or right end, by `align`) at (x, y)."""
-        self._note("text", x, y, text, size, colour, align, bold, rotation)
         self._write(x, y, text, size=size, color=colour, ha=align, va="center", rotation=rotation,
                     weight="bold" if bold else "normal")  # fmt: skip
 
@@ -113,7 +109,6 @@ class Canvas:
         texts (rows, cols): words in the cells. Returns the grid as a Box.
         """
         height = width if height is None else height
-        self._note("cells", x, y, colours, width, height, texts, size, line)
         rows, cols = len(colours), len(colours[0])
         for row in range(rows):
             for col in range(cols):
@@ -133,7 +128,6 @@ class Canvas:
 
     def image(self, x, y, values, width, height, cmap=style.DIVERGING, limits=(-1, 1)):
         """A matrix as a picture, its upper left corner at (x, y); for grids with many cells."""
-        self._note("image", x, y, np.round(values, 2), width, height, cmap, limits)
         self.axes.imshow(values, cmap, aspect="auto", vmin=limits[0], vmax=limits[1], zorder=2,
                          interpolation="nearest", extent=(x, x + width, y - height, y))  # fmt: skip
         self.axes.set(xlim=(0, self.width), ylim=(0, self.height))
@@ -141,7 +135,6 @@ class Canvas:
 
     def circle(self, x, y, radius, text="", colour=STEP, filled=True, size=NORMAL):
         """A circle round (x, y); returned as a Box for arrows to touch."""
-        self._note("circle", x, y, radius, text, colour, filled, size)
         self.axes.add_patch(
             Circle((x, y), radius, facecolor=tint(colour) if filled else "none", edgecolor=colour,
                    linewidth=1.2, zorder=2)
@@ -149,21 +142,44 @@ class Canvas:
         self._write(x, y, text, size=size, ha="center", va="center_baseline")
         return Box(x, y, 2 * radius, 2 * radius)
 
-    def fingerprint(self):
-        """A hash of all that was drawn and of the code of the pen itself."""
-        pen = [File(path).read_text(encoding="utf-8") for path in (__file__, style.__file__)]
-        return hashlib.sha256(repr((self.record, pen)).encode()).hexdigest()[:16]
+    def fingerprint(self) -> str:
+        """A hash of what is seen: shapes, pictures and words, each with its place and its look.
+
+        Neither how the code is written nor the fonts of a machine change it; a colour does, a
+        width, a word, and a place by more than some thousandths of an inch.
+        """
+        artists = [*self.axes.patches, *self.axes.images, *self.axes.texts]
+        seen = [_rounded((self.width, self.height)), *(_look(artist) for artist in artists)]
+        return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
     def _write(self, x, y, text, **options):
         self.axes.text(x, y, text, **{"size": NORMAL, "color": INK, "zorder": 3, **options})
 
-    def _note(self, *call):
-        self.record.append(_rounded(call))
+
+def _look(artist) -> tuple:
+    """What of a shape, a picture or a text is seen."""
+    if isinstance(artist, Text):
+        look = (artist.get_text(), artist.get_ha(), artist.get_va(), str(artist.get_weight()))
+        numbers = (artist.get_position(), artist.get_size(), artist.get_rotation())
+        colours = [artist.get_color()]
+    elif isinstance(artist, AxesImage):
+        values = artist.get_array()
+        look, colours = values.shape, artist.get_cmap()(np.linspace(0, 1, 9))
+        numbers = (artist.get_extent(), artist.get_clim(), values / 10)  # values in hundredths
+    else:
+        outline = artist.get_patch_transform().transform_path(artist.get_path())
+        look = (artist.get_linestyle(), artist.get_hatch())
+        numbers = (outline.vertices, artist.get_linewidth())
+        colours = [artist.get_edgecolor(), artist.get_facecolor()]
+    shades = tuple(tuple(round(255 * part) for part in to_rgba(colour)) for colour in colours)
+    return (type(artist).__name__, look, _rounded(numbers), shades, artist.get_zorder())
 
 
-def _rounded(item):
-    """The call with its numbers rounded, so that the last digit of a float makes no difference."""
-    if isinstance(item, (list, tuple, np.ndarray)):
-        return tuple(_rounded(part) for part in item)
-    item = item.item() if isinstance(item, np.generic) else item
-    return round(item, 3) + 0.0 if isinstance(item, float) else item  # + 0.0 makes -0.0 a 0.0
+def _rounded(numbers) -> tuple[int, ...]:
+    """All numbers in thousandths, one after the other.
+
+    Numbers that people write, 0.25 or 1.3, lie halfway between two thousandths more often than
+    chance would have it, where the last digit of a float decides. The shift keeps them away.
+    """
+    parts = (np.ravel(np.asarray(part, float)) for part in numbers)
+    return tuple(np.rint(1000 * np.concatenate(list(parts)) + 0.31).astype(int).tolist())

@@ -3,13 +3,14 @@
 import itertools
 import json
 import re
+import sys
+import types
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 
-from course_utils.viz import drawings, use_course_style
-from course_utils.viz.canvas import Canvas
+from course_utils.viz import canvas, drawings, use_course_style
 from course_utils.viz.drawings import FOLDER
 from course_utils.viz.gallery import pictures
 
@@ -30,8 +31,8 @@ def words_in(svg):
     return sorted(line.replace("- -", "--") for line in lines)
 
 
-def words_of(canvas):
-    lines = (line for text in canvas.axes.texts for line in text.get_text().split("\n"))
+def words_of(sheet):
+    lines = (line for text in sheet.axes.texts for line in text.get_text().split("\n"))
     return sorted(
         re.sub(r"&(?!amp;)", "&amp;", line).replace("<", "&lt;").replace(">", "&gt;")
         for line in lines
@@ -59,17 +60,17 @@ def test_a_gallery_cell_without_a_picture_is_named(tmp_path):
 
 
 def test_the_file_is_what_the_code_draws(drawn):
-    name, canvas = drawn
+    name, sheet = drawn
     root = ET.parse(FOLDER / name).getroot()
-    assert root.find(f".//{DC}identifier").text == canvas.fingerprint(), f"{name} is stale{REFRESH}"
+    assert root.find(f".//{DC}identifier").text == sheet.fingerprint(), f"{name} is stale{REFRESH}"
     alt = drawings.figures()[name].alt
     assert root.find(f".//{DC}description").text == alt, f"the alt text of {name} changed{REFRESH}"
 
 
 def test_the_file_holds_all_words_and_nothing_from_elsewhere(drawn):
-    name, canvas = drawn
+    name, sheet = drawn
     svg = (FOLDER / name).read_bytes().decode("utf-8")
-    assert words_in(svg) == words_of(canvas)
+    assert words_in(svg) == words_of(sheet)
     assert "\r" not in svg
     assert "<text" not in svg  # letters are outlines, so no font is needed
     assert "Matplotlib" not in svg  # no version: it would change the file
@@ -78,11 +79,11 @@ def test_the_file_holds_all_words_and_nothing_from_elsewhere(drawn):
 
 
 def test_nothing_is_cut_off_and_no_words_overlap(drawn):
-    _, canvas = drawn
-    canvas.figure.draw_without_rendering()
-    texts = [text for text in canvas.axes.texts if text.get_text()]
+    _, drawing = drawn
+    drawing.figure.draw_without_rendering()
+    texts = [text for text in drawing.axes.texts if text.get_text()]
     boxes = [text.get_window_extent() for text in texts]
-    sheet = canvas.figure.bbox
+    sheet = drawing.figure.bbox
     for text, box in zip(texts, boxes, strict=True):
         assert sheet.x0 <= box.x0, text
         assert sheet.y0 <= box.y0, text
@@ -95,14 +96,14 @@ def test_nothing_is_cut_off_and_no_words_overlap(drawn):
 
 
 def test_words_are_large_enough_at_800_pixels(drawn):
-    _, canvas = drawn
-    assert canvas.width == 8  # inches: 100 pixels each
-    assert min(text.get_fontsize() for text in canvas.axes.texts) >= 7.5
+    _, sheet = drawn
+    assert sheet.width == 8  # inches: 100 pixels each
+    assert min(text.get_fontsize() for text in sheet.axes.texts) >= 7.5
 
 
 def test_the_numbers_in_the_alt_text_stand_in_the_figure(drawn):
-    name, canvas = drawn
-    words = " ".join(words_of(canvas))
+    name, sheet = drawn
+    words = " ".join(words_of(sheet))
     for number in re.findall(r"\d+\.\d+|\b\d{2,}\b", drawings.figures()[name].alt):
         assert number in words
 
@@ -112,15 +113,53 @@ def test_a_figure_is_the_same_file_each_time(tmp_path):
     assert drawings.write("positional_encoding.svg", tmp_path).read_bytes() == first
 
 
-def test_the_fingerprint_tells_edits_from_noise():
-    def sheet(x=1.0, text="query", weight=0.5):
-        canvas = Canvas(2, 2)
-        canvas.box(x, 1.0, text)
-        canvas.image(0, 1, np.full((2, 2), weight), 1, 1)
-        return canvas.fingerprint()
+def fingerprint(pen=canvas, x=1.0, text="query", weight=0.5):
+    """Of a small sheet that holds one of everything that a pen can draw."""
+    sheet = pen.Canvas(8, 2)
+    box = sheet.box(x, 1.0, text)
+    circle = sheet.circle(2.5, 1.0, 0.3)
+    sheet.arrow(box.right, circle.left, text="scores")
+    sheet.frame(0.1, 0.1, 4, 1.9, "layer")
+    sheet.cells(4.2, 1, [[None, pen.QUERY]])
+    sheet.image(5, 1, np.full((2, 2), weight), 1, 1)
+    return sheet.fingerprint()
 
-    assert sheet() == sheet(x=1.0 + 1e-12, weight=0.5 + 1e-9) == sheet(x=np.float64(1))
-    assert len({sheet(), sheet(x=1.01), sheet(text="key"), sheet(weight=0.6)}) == 4
+
+def test_the_fingerprint_tells_edits_from_noise():
+    assert fingerprint() == fingerprint(x=1.0 + 1e-12, weight=0.5 + 1e-9)
+    assert fingerprint() == fingerprint(x=np.float64(1))
+    changed = fingerprint(x=1.01), fingerprint(text="key"), fingerprint(weight=0.6)
+    assert len({fingerprint(), *changed}) == 4
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "seen"),
+    [
+        ("canvas", "", "# a comment\n", False),
+        ("style", "", "# a comment\n", False),
+        ("canvas", "linewidth=1.3", "linewidth = 1.3", False),
+        ("canvas", "linewidth=1.3", "linewidth=1.6", True),
+        ("canvas", "mutation_scale=11", "mutation_scale=14", True),
+        ("canvas", '"hatch": "////"', '"hatch": "xx"', True),
+        ("canvas", 'else "-", zorder=2', 'else ":", zorder=2', True),
+        ("canvas", "NORMAL, LARGE = 8.5, 10, 12", "NORMAL, LARGE = 8.5, 11, 12", True),
+        ("style", "#0072B2", "#0000B2", True),
+        ("style", '"RdBu_r"', '"PuOr"', True),
+    ],
+)
+def test_a_figure_is_stale_by_what_it_shows(monkeypatch, module, old, new, seen):
+    """The pen, or the style it draws in, with one edit: is a figure another one then?"""
+    for name in ("style", "canvas"):  # canvas draws with the edited style
+        path = FOLDER.parent / "course_utils" / "viz" / f"{name}.py"
+        source = path.read_text(encoding="utf-8")
+        if name == module:
+            assert old in source
+            source = source.replace(old, new, 1) if old else new + source
+        edited = types.ModuleType(f"course_utils.viz.{name}")
+        monkeypatch.setitem(sys.modules, edited.__name__, edited)
+        monkeypatch.setattr(f"course_utils.viz.{name}", edited)
+        exec(compile(source, str(path), "exec"), edited.__dict__)
+    assert (fingerprint(edited) != fingerprint()) == seen
 
 
 def test_the_command_draws_everything(tmp_path, capsys, monkeypatch):
