@@ -21,7 +21,7 @@ define prepare
 	exit 1; }; "$$python" -m course_utils.environment "$(VENV)" $(1)
 endef
 
-.PHONY: help setup lab test test-long course notebooks figures clean
+.PHONY: help setup lab test test-long course notebooks sync figures clean
 
 help:
 	@echo 'make lab        set everything up and open JupyterLab on the first lesson'
@@ -30,7 +30,8 @@ help:
 	@echo '                kill a training 30 times, and change the numbers of each chapter'
 	@echo 'make course     run every notebook in order; show the time and peak memory of each;'
 	@echo '                then build the course as a static site in _site/'
-	@echo 'make notebooks  run every notebook and store its new outputs'
+	@echo 'make notebooks  run every notebook and store its new outputs, and what each one cost'
+	@echo 'make sync       write everything that is made from something else'
 	@echo 'make figures    draw everything in figures/ again'
 	@echo 'make setup      only make the environment (the commands above do so themselves)'
 	@echo 'make clean      remove caches and built files, not the environment or your progress'
@@ -58,7 +59,11 @@ course:
 	@$(RUN) -m course_utils site --costs build/costs.json
 
 notebooks: setup
-	@$(RUN) -m course_utils course --write
+	@$(RUN) -m course_utils course --write --costs course_utils/chapters/costs.json
+	@$(RUN) -m course_utils sync
+
+sync: setup
+	@$(RUN) -m course_utils sync
 
 figures: setup
 	@$(RUN) -m course_utils figures

@@ -39,6 +39,7 @@ COMMANDS = {
     "lab": (of_module("cli.lab"), "open JupyterLab on the first lesson"),
     "course": (of_module("cli.notebooks"), "run every notebook; show its time and peak memory"),
     "site": (of_module("cli.site"), "build the course as a static site"),
+    "sync": (of_module("maintain.sync"), "write everything that is made from something else"),
     "figures": (of_module("viz.drawings"), "draw everything in figures/ again"),
     "train": (of_module("cli.train"), "train a translation model on a corpus"),
     "translate": (of_module("cli.translate"), "translate lines with a trained model"),

@@ -1,13 +1,17 @@
 """The table of chapters, and the one way to what lies in their folders.
 
 A chapter is a notebook, a row of CHAPTERS, and a folder `ch<name>` that may hold exercises.py,
-cards.py and figures.py. Whatever shows an order of chapters takes it from here.
+cards.py and figures.py. The rows stand in the order of reading, which need not be that of the
+numbers. The map, the README, the site and the heads of the notebooks are made from them.
 """
 
 import importlib
 import importlib.util
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
 from types import ModuleType
 
 
@@ -18,7 +22,8 @@ class Chapter:
     Attributes:
         name: of its notebook, without the ending; its number stands first.
         title, chinese: the heading, and the Chinese term beside it where there is one.
-        part: the group of chapters that it belongs to, one of PARTS.
+        part: the group of chapters that it belongs to; chapters of a part stand together.
+        question: the one that the chapter asks and answers.
         builds: what a reader builds and sees in it.
         note: the same in three words, for the map.
     """
@@ -27,6 +32,7 @@ class Chapter:
     title: str
     chinese: str
     part: str
+    question: str
     builds: str
     note: str
 
@@ -34,60 +40,99 @@ class Chapter:
     def number(self) -> int:
         return int(self.name[:2])
 
+    @property
+    def file(self) -> str:
+        """Of its notebook, within notebooks/."""
+        return f"{self.name}.ipynb"
 
-PARTS = ("Attention", "Self-attention", "Transformer", "In use", "Review")
 
 CHAPTERS = (
     Chapter("00_start_here", "Start here", "", "Attention",
-            "how the course works, an environment check, a first heatmap", "check and look"),
+            "What does it look like when words look at each other?",
+            "how the course works, an environment check, a first heatmap",
+            "check and look"),
     Chapter("01_attention_pooling", "Attention pooling", "注意力汇聚", "Attention",
+            "How does a weighted average become attention?",
             "queries, keys and values; Nadaraya-Watson regression; a learned width",
             "query, key, value"),
     Chapter("02_masked_softmax", "Masked softmax", "掩蔽 softmax", "Attention",
+            "How is a key hidden so that not a trace of it gets through?",
             "padding and causal masks; the row with nothing to look at; half precision",
             "what must not be seen"),
     Chapter("03_scoring_functions", "Scoring functions", "评分函数", "Attention",
+            "How well does a key fit a query, and who says so?",
             "additive and dot-product attention; why divide by the root of d",
             "additive, dot product"),
     Chapter("04_bahdanau_translation", "Bahdanau translation", "Bahdanau 注意力", "Attention",
+            "What does a translator gain that may look back at the source?",
             "a recurrent translator without attention and with it, by sentence length",
             "GRU with attention"),
     Chapter("05_self_attention", "Self-attention", "自注意力", "Self-attention",
-            "attention without parameters; CNN, RNN and attention: paths, steps and cost, counted "
-            "and measured", "every word asks"),
+            "What happens when a sentence asks itself?",
+            "attention without parameters; CNN, RNN and attention: paths, steps and cost, "
+            "counted and measured",
+            "every word asks"),
     Chapter("06_multi_head_attention", "Multi-head attention", "多头注意力", "Self-attention",
+            "Why look several times at once, and how without more work?",
             "heads by loop and by reshape; six common mistakes, made on purpose",
             "several at once"),
     Chapter("07_positional_encoding", "Positional encoding", "位置编码", "Self-attention",
-            "sines, rotations, learned positions, and what happens beyond the trained length",
+            "How does a model know which word comes first?",
+            "sines, rotations, learned positions, and what happens beyond the trained "
+            "length",
             "order, put back"),
-    Chapter("08_transformer_blocks", "Transformer blocks", "编码器块与解码器块", "Transformer",
+    Chapter("08_transformer_blocks", "Transformer blocks", "Transformer 块", "Transformer",
+            "What does attention need around it, so that it can be stacked?",
             "residual connections, LayerNorm, feed-forward; gradients against depth",
             "residual and norm"),
-    Chapter("09_transformer_translation", "The Transformer translates", "Transformer",
+    Chapter("09_transformer_translation", "The Transformer translates", "Transformer 机器翻译",
             "Transformer",
+            "Can a model translate with attention and nothing recurrent?",
             "the whole model: training, beam search, key-value cache, every head's map",
             "train, decode, look"),
-    Chapter("10_text_classification", "Text classification", "文本分类", "Transformer",
+    Chapter("10_text_classification", "Text classification", "文本分类", "In use",
+            "When does the order of words decide, and what are positions worth?",
             "reviews in which word order decides, with positions and without",
             "one stack, one label"),
-    Chapter("11_three_modes", "Three modes", "三种模式", "Transformer",
-            "one set of blocks as BERT, GPT and T5; sampling", "BERT, GPT, T5"),
+    Chapter("11_three_modes", "Three modes", "三种模式", "In use",
+            "What makes BERT, GPT and T5 of the same blocks?",
+            "one set of blocks as BERT, GPT and T5; sampling",
+            "BERT, GPT, T5"),
     Chapter("12_training_in_practice", "Training in practice", "训练实践", "In use",
-            "schedules, smoothing, half precision, two processes; every usual failure, made and "
-            "found", "and how it fails"),
+            "Why does a right model fail to learn, and how do you find out?",
+            "schedules, smoothing, half precision, two processes; every usual failure, made "
+            "and found",
+            "and how it fails"),
     Chapter("13_long_sequences", "Long sequences", "长序列", "In use",
+            "What can be saved when a text gets long, and what is lost?",
             "windows, low rank, kernels, hashing, memory: error and cost of each",
             "below the square of n"),
     Chapter("14_fine_tuning", "Fine-tuning", "微调", "In use",
-            "adapters, LoRA, prefixes, prompts; what RLHF optimises", "LoRA and friends"),
+            "How little must be trained to teach an old model a new task?",
+            "adapters, LoRA, prefixes, prompts; what RLHF optimises",
+            "LoRA and friends"),
     Chapter("15_mistakes_clinic", "Mistakes clinic", "纠错门诊", "Review",
+            "Which of these statements are wrong, and what would show it?",
             "over a hundred statements of the notes that do not hold: guess, then run",
             "the notes, mended"),
     Chapter("16_recall", "Recall", "复习", "Review",
+            "What of all this do you still know tomorrow?",
             "checked recall cards, spaced by fsrs; the course on one page",
             "to keep it in mind"),
 )  # fmt: skip
+
+COSTS = Path(__file__).with_name("costs.json")  # written by `course --costs`
+
+
+def measured_costs() -> dict[str, dict]:
+    """What running each notebook took when last measured: {file: {"seconds", "peak_bytes"}}."""
+    return json.loads(COSTS.read_text(encoding="utf-8"))
+
+
+def by_part(chapters: Sequence[Chapter] = CHAPTERS) -> Iterator[tuple[str, list[Chapter]]]:
+    """The parts of the course in order, each with its chapters."""
+    for part, members in groupby(chapters, key=lambda chapter: chapter.part):
+        yield part, list(members)
 
 
 def contents(kind: str) -> Iterator[tuple[Chapter, ModuleType]]:

@@ -38,10 +38,12 @@ _NOTHING = object()
 
 
 def catalogue() -> list[Exercise]:
-    """Every exercise, in the order of the notebooks."""
-    for _ in importlib.import_module("course_utils.chapters").contents("exercises"):
+    """Every exercise, in the order of the chapters."""
+    chapters = importlib.import_module("course_utils.chapters")
+    for _ in chapters.contents("exercises"):
         pass  # importing them registers them
-    return sorted(REGISTRY.values(), key=lambda e: e.notebook)
+    place = {chapter.name: number for number, chapter in enumerate(chapters.CHAPTERS)}
+    return sorted(REGISTRY.values(), key=lambda e: place.get(e.notebook, len(place)))
 
 
 def check(exercise: Any, answer: Any = _NOTHING, *, seconds: float = SECONDS) -> Result | Text:

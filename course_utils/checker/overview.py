@@ -20,7 +20,7 @@ class Progress:
         solved, attempts = log.solved(), log.attempts()
         self.states = {e.name: _state(e.name in solved, attempts[e.name]) for e in exercises}
         self.tags = {tag: times for tag, times in log.tags().items() if tag in TAGS}
-        chapters = sorted({e.notebook for e in exercises})
+        chapters = list(dict.fromkeys(e.notebook for e in exercises))
         self._chapter = None if chapter is None else _meant(chapter, chapters)
         if self._chapter is None:
             self._exercises = exercises

@@ -7,13 +7,14 @@ import re
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+from course_utils.chapters import CHAPTERS
 from course_utils.environment import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -34,6 +35,13 @@ class Cost:
     slowest_cell: int  # as in the notebook's margin: [n]
     slowest_seconds: float
     peak_bytes: int
+
+
+def in_words(cost: dict) -> str:
+    """Time and memory as a reader wants them: `14 s with 0.6 GB`."""
+    seconds = cost["seconds"]
+    time = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+    return f"{time} with {cost['peak_bytes'] / 1e9:.1f} GB"
 
 
 def headless_environment(scratch: str) -> dict[str, str]:
@@ -138,6 +146,15 @@ def run_course(paths: list[Path], write: bool = False) -> list[Cost]:
     return costs
 
 
+def keep_costs(file: Path, costs: dict[Path, Cost]) -> None:
+    """Store what runs took, by the notebook's name; of notebooks that did not run, it stays."""
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    for path, cost in costs.items():
+        kept[path.name] = {"seconds": round(cost.seconds, 1), "peak_bytes": cost.peak_bytes}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
 def main(argv: list[str]) -> int:
     """Run the notebooks that the command line names; 1 when a cell fails."""
     parser = argparse.ArgumentParser(
@@ -146,12 +163,12 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("notebooks", nargs="*", type=Path, help="the default is all, in order")
     parser.add_argument("--write", action="store_true", help="store the new outputs in the files")
-    parser.add_argument("--costs", type=Path, help="store time and memory in this JSON file too")
+    parser.add_argument("--costs", type=Path, help="store time and memory in this JSON file")
     args = parser.parse_args(argv)
     for path in args.notebooks:
         if not path.is_file():
             parser.error(f"there is no notebook {path}")
-    paths = args.notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+    paths = args.notebooks or [NOTEBOOKS / chapter.file for chapter in CHAPTERS]
     try:
         costs = run_course(paths, args.write)
     except BrokenCell as error:
@@ -159,7 +176,5 @@ def main(argv: list[str]) -> int:
         print(text if sys.stderr.isatty() else re.sub(COLOURS, "", text), file=sys.stderr)
         return 1
     if args.costs:
-        by_name = {path.name: asdict(cost) for path, cost in zip(paths, costs)}
-        args.costs.parent.mkdir(parents=True, exist_ok=True)
-        args.costs.write_text(json.dumps(by_name, indent=1) + "\n", encoding="utf-8")
+        keep_costs(args.costs, dict(zip(paths, costs)))
     return 0

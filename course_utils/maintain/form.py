@@ -75,12 +75,16 @@ def main_line(notebook: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode
 
 def count(path: Path) -> Form:
     """Read a chapter and count."""
-    notebook = nbformat.read(path, as_version=4)
+    return count_in(nbformat.read(path, as_version=4), path.stem)
+
+
+def count_in(notebook: nbformat.NotebookNode, chapter: str) -> Form:
+    """Count in a notebook, which is that of this chapter."""
     cells = list(main_line(notebook))
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     codes = [cell.source for cell in cells if cell.cell_type == "code"]
     fences = [fence for text in texts for fence in re.findall(FENCE, text, re.M | re.S)]
-    exercises = tuple(e for e in catalogue() if e.notebook == path.stem)
+    exercises = tuple(e for e in catalogue() if e.notebook == chapter)
     said = texts + codes + [line for e in exercises for line in (e.trains, e.text, *e.hints)]
     lines = [line for text in said for line in text.splitlines() if not line.startswith(FOLLOWS)]
     calls = [call for code in codes for call in _calls(code)]

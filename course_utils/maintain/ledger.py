@@ -2,19 +2,13 @@
 
 `ledger.tsv` lists every formula, snippet, figure, number, claim and mistake of the five notes
 (392 rows, 000-1 to 004-26) and every correction of them (C-1 to C-140), and the cells that teach
-it. A cell says so itself, in its metadata: {"covers": ["001-28", "C-21"]}.
-
-python -m course_utils.maintain.ledger
-
-writes the cells into ledger.tsv and the summary into the README.
+it. A cell says so itself, in its metadata: {"covers": ["001-28", "C-21"]}. `make sync` writes the
+cells into ledger.tsv, and the summary into the README.
 """
 
 import csv
-import io
-import re
-import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
@@ -22,8 +16,6 @@ import nbformat
 from course_utils.environment import ROOT
 
 TABLE = Path(__file__).with_name("ledger.tsv")
-README = ROOT / "README.md"
-START, END = "<!-- coverage of the notes, written by make sync -->", "<!-- end -->"
 NOTES = {
     "000": "Transformer reproduction",
     "001": "D2L chapter 10, attention",
@@ -88,29 +80,13 @@ def summary(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def readme_summary() -> str:
-    """What stands in the README between the two marks."""
-    text = README.read_text(encoding="utf-8")
-    return text.partition(START)[2].partition(END)[0].strip()
-
-
-def write() -> None:
-    """Bring the table and the README in step with the notebooks."""
+def rows_with_cells() -> list[Row]:
+    """All rows, with the cells that cover them now."""
     found = cells_by_row()
-    rows = [
-        Row(r.row, r.kind, r.needs, r.says, tuple(sorted(found.get(r.row, {}))))
-        for r in read_table()
-    ]
-    text = io.StringIO()
-    text.write("row\tkind\tneeds\tsays\tcells\n")
-    for r in rows:
-        text.write("\t".join([r.row, r.kind, r.needs, r.says, " ".join(r.cells)]) + "\n")
-    TABLE.write_text(text.getvalue(), encoding="utf-8", newline="\n")
-    block = f"{START}\n\n{summary(rows)}\n\n{END}"
-    readme = README.read_text(encoding="utf-8")
-    readme = re.sub(re.escape(START) + ".*?" + re.escape(END), lambda _: block, readme, flags=re.S)
-    README.write_text(readme, encoding="utf-8", newline="\n")
+    return [replace(r, cells=tuple(sorted(found.get(r.row, {})))) for r in read_table()]
 
 
-if __name__ == "__main__":
-    sys.exit(write())
+def as_text(rows: list[Row]) -> str:
+    """What ledger.tsv holds."""
+    lines = ["\t".join([r.row, r.kind, r.needs, r.says, " ".join(r.cells)]) for r in rows]
+    return "\n".join(["row\tkind\tneeds\tsays\tcells", *lines, ""])

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 from matplotlib import rc_context
 
@@ -16,6 +17,7 @@ from course_utils.viz.gallery import write_gallery
 from course_utils.viz.style import use_course_style
 
 FOLDER = ROOT / "figures"
+DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"  # of an SVG file's metadata
 # Letters become outlines, so a page needs no font; ids depend on what is drawn and not on chance.
 _REPEATABLE = {"svg.fonttype": "path", "svg.hashsalt": "course"}
 
@@ -56,6 +58,17 @@ def write(name, folder=FOLDER):
     text = re.sub(r"[ \t]+$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     path.write_text(text, encoding="utf-8", newline="\n")
     return path
+
+
+def is_stale(name, folder=FOLDER):
+    """Is the file of the figure `name` missing, or does it show or say something else by now?"""
+    drawing, path = _drawing(name), Path(folder) / name
+    if not path.is_file():
+        return True
+    with use_course_style():
+        wanted = {"identifier": drawing.draw().fingerprint(), "description": drawing.alt}
+    root = ElementTree.parse(path).getroot()
+    return any(root.findtext(f".//{DUBLIN_CORE}{key}") != text for key, text in wanted.items())
 
 
 def figure_markdown(name, folder="../figures"):

@@ -15,7 +15,6 @@ from course_utils.bench.peers import PEERS, Course, Torch, available
 from course_utils.bench.rounds import FLOOR, Measurement, take_turns
 from course_utils.bench.setting import LONG, SHORT, random_batch
 from course_utils.bench.torch_modules import TorchModules
-from course_utils.maintain import speed
 from course_utils.text.batches import Example
 from course_utils.text.vocab import Vocab
 from course_utils.training.runs.settings import Settings
@@ -170,11 +169,6 @@ def test_an_unknown_part_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["bench", "flying"])
     assert "invalid choice: 'flying'" in capsys.readouterr().err
-
-
-def test_the_readme_quotes_the_kept_run():
-    readme = speed.README.read_text(encoding="utf-8")
-    assert speed.with_table(readme, measured.as_markdown(measured.kept_records())) == readme
 
 
 def test_the_curves_of_decoding_are_the_kept_seconds():

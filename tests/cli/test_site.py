@@ -9,6 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from site_pages import NEEDED, asked_of_other_hosts, broken, pages
 
+from course_utils.chapters import Chapter
 from course_utils.cli import notebooks as course
 from course_utils.environment import ROOT
 
@@ -25,6 +26,10 @@ README = """# A course
 
 See the [license](LICENSE) and [d2l](https://d2l.ai).
 """
+CHAPTERS = [
+    Chapter("00_start", "Start", "开始", "Begin", "How?", "a formula", "look"),
+    Chapter("01_map", "Map", "", "See", "Where?", "a heatmap", "see"),
+]
 BOX = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect/></svg>\n'
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M/wHwAEAQH/7yMK/gAAAABJRU5ErkJg"
@@ -91,7 +96,7 @@ def text_of(path):
 def small(tmp_path_factory):
     """A course of two notebooks and its site: (root, site)."""
     root = write_course(tmp_path_factory.mktemp("course"))
-    site.build_site(root, root / "_site", COSTS)
+    site.build_site(root, root / "_site", COSTS, CHAPTERS)
     return root, root / "_site"
 
 
@@ -102,6 +107,12 @@ def test_cover_names_each_chapter_with_its_cost(small):
     assert "<p>2 s; here 14 s with 0.6 GB</p>" in rows[1]
     assert "<p>3 s; here 2.4 min with 1.2 GB</p>" in rows[2]
     assert re.findall(r'toctree-l1"><a[^>]*>([^<]*)</a>', html) == ["0. Start", "1. Map"]
+    assert re.findall(r'class="caption-text">([^<]*)<', html) == ["Begin", "See"]
+
+
+def test_the_menu_follows_the_table_and_not_the_numbers():
+    text = site.cover(README, CHAPTERS[::-1], {})
+    assert text.index("1. Map <notebooks/01_map.ipynb>") < text.index("0. Start <notebooks/")
 
 
 def test_chapter_offers_its_notebook_and_its_neighbours(small):
@@ -194,7 +205,7 @@ def test_faults_stop_the_site_and_keep_the_former_one(tmp_path, extra, readme, w
     former.mkdir()
     (former / site.MADE_BY_SPHINX).write_text("", encoding="utf-8")
     with pytest.raises(site.FaultyPages, match=warning):
-        site.build_site(write_course(tmp_path / "course", extra, readme), former)
+        site.build_site(write_course(tmp_path / "course", extra, readme), former, {}, CHAPTERS)
     assert [path.name for path in former.iterdir()] == [site.MADE_BY_SPHINX]
 
 
@@ -203,20 +214,21 @@ def test_chapter_without_a_title_stops_the_site(tmp_path):
     untitled = new_notebook(cells=MAP[1:], metadata=INFO)
     nbformat.write(untitled, root / "notebooks/01_map.ipynb")
     with pytest.raises(site.FaultyPages, match="01_map.*begin with the title"):
-        site.build_site(root, tmp_path / "_site")
+        site.build_site(root, tmp_path / "_site", {}, CHAPTERS)
 
 
 def test_other_files_are_never_replaced(tmp_path):
     mine = tmp_path / "letter.txt"
     mine.write_text("dear", encoding="utf-8")
     with pytest.raises(FileExistsError, match="--out"):
-        site.build_site(write_course(tmp_path / "course"), tmp_path)
+        site.build_site(write_course(tmp_path / "course"), tmp_path, {}, CHAPTERS)
     assert mine.read_text(encoding="utf-8") == "dear"
 
 
 def test_commands_hand_the_costs_on(tmp_path, monkeypatch, capsys):
     root = write_course(tmp_path)
     monkeypatch.setattr(site, "ROOT", root)
+    monkeypatch.setattr(site.build_site, "__defaults__", (None, CHAPTERS))
     monkeypatch.setattr(course, "run_notebook", lambda path: (None, course.Cost(1, 7, 1, 7, 10**9)))
     paths = [str(path) for path in sorted((root / "notebooks").glob("*.ipynb"))]
     costs = tmp_path / "build" / "costs.json"

@@ -18,8 +18,8 @@ MAY_USE = {
     "checker": "environment text models training viz",
     "recall": "environment text models training viz checker",
     "bench": "environment text models training viz",
-    "cli": "environment text models training viz checker recall bench",
     "chapters": "environment text models training viz checker recall bench",
+    "cli": "environment text models training viz checker recall bench chapters",
     "maintain": "environment text models training viz checker recall bench cli chapters",
     "__main__": "environment text models training viz checker recall bench cli chapters maintain",
 }

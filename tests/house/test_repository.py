@@ -9,8 +9,9 @@ import pytest
 from course_utils.environment import ROOT
 
 TOP_LEVEL = {
-    ".ci", ".gitattributes", ".gitignore", "LICENSE", "Makefile", "README.md",
-    "course_utils", "figures", "notebooks", "pyproject.toml", "requirements.txt", "tests",
+    ".ci", ".gitattributes", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile",
+    "README.md", "course_utils", "figures", "notebooks", "pyproject.toml", "requirements.txt",
+    "tests",
 }  # fmt: skip
 BINARY = {".otf", ".png", ".safetensors", ".ttf"}
 UNWANTED = {  # written so that this file does not match

@@ -13,7 +13,6 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from course_utils.checker import catalogue, check, statement, stub
 from course_utils.checker.cells import fill, solved_notebook
 from course_utils.environment import ROOT
-from course_utils.maintain import sync
 
 NAMES = {e.name: e for e in catalogue()}
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -43,10 +42,8 @@ def tree(cell):
 
 
 @each_notebook
-def test_cells_are_in_step_with_their_source(path):
-    notebook = read(path)
-    assert fill(notebook) == [], "run: python -m course_utils.maintain.sync"
-    for cell in exercise_cells(notebook):
+def test_exercise_cells_are_tagged(path):
+    for cell in exercise_cells(read(path)):
         assert "exercise" in cell.metadata.tags
 
 
@@ -119,18 +116,3 @@ def test_fill_refuses_unknown_exercises():
     notebook = new_notebook(cells=[new_code_cell("x", metadata={"exercise": "nothing"})])
     with pytest.raises(ValueError, match="There is no exercise 'nothing'"):
         fill(notebook)
-
-
-def test_sync_writes_checks_and_solves(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sync, "NOTEBOOKS", tmp_path)
-    path = tmp_path / "a.ipynb"
-    nbformat.write(small_notebook(), path)
-    assert sync.main(["--check"]) == 1
-    assert capsys.readouterr().out == "a.ipynb: scaled_attention\n"
-    assert read(path).cells[1].source == "old"
-    assert sync.main([]) == 0
-    assert sync.main(["--check"]) == 0
-    assert sync.main(["--solve", str(tmp_path / "solved")]) == 0
-    solved = read(tmp_path / "solved" / "a.ipynb")
-    assert "math.sqrt" in solved.cells[1].source
-    assert "raise NotImplementedError" in read(path).cells[1].source

@@ -114,14 +114,6 @@ def test_notebook_keeps_the_rules(path):
     assert not found, "\n".join(found)
 
 
-def test_chapters_are_linked_in_a_chain():
-    for before, after in zip(NOTEBOOKS, NOTEBOOKS[1:]):
-        forth = nbformat.read(before, as_version=4).cells[-1].source
-        back = nbformat.read(after, as_version=4).cells[-1].source
-        assert f"]({after.name})" in forth, f"the end of {before.name} does not lead on"
-        assert f"]({before.name})" in back, f"the end of {after.name} does not lead back"
-
-
 def notebook_of(*cells, **metadata):
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
     return new_notebook(cells=list(cells), metadata={"kernelspec": kernel, **metadata})

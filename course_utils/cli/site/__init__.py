@@ -1,4 +1,4 @@
-"""The course as a static site: the README is its cover, each chapter it lists a page.
+"""The course as a static site: the README is its cover, each chapter a page.
 
 Pages are made from the outputs that the notebooks store; nothing runs here. The site asks nothing
 of another host: formulas are MathML, which browsers draw themselves, and fonts are the reader's.
@@ -12,16 +12,16 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-from course_utils.cli.notebooks import COLOURS
-from course_utils.cli.site.extension import in_words
+from course_utils.chapters import CHAPTERS, Chapter, by_part
+from course_utils.cli.notebooks import COLOURS, in_words
 from course_utils.environment import ROOT
 
-CHAPTER = r"^\| *(\d+) *\| *\[([^\]]+)\]\((notebooks/\w+\.ipynb)\).*\|$"  # its row in the README
 LINK = r"\]\(([^)\s#:]+)\)"  # to a file of the course
 MADE_BY_SPHINX = ".buildinfo"
 CONF = Path(__file__).parent  # the folder of conf.py
@@ -31,28 +31,26 @@ class FaultyPages(Exception):
     """Pages that Sphinx warns about; the message holds its warnings."""
 
 
-def cover(readme: str, costs: dict[str, dict]) -> str:
+def cover(readme: str, chapters: Sequence[Chapter], costs: dict[str, dict]) -> str:
     """The front page: the README, with what each chapter cost, and the order of the pages."""
-    order = "".join(
-        f"{number}. {title} <{path}>\n"
-        for number, title, path in re.findall(CHAPTER, readme, re.MULTILINE)
+    for chapter in chapters:
+        if cost := costs.get(chapter.file):
+            row = rf"^(\|.*\]\(notebooks/{chapter.file}\).*?) *\|$"
+            readme = re.sub(row, rf"\1; here {in_words(cost)} |", readme, flags=re.MULTILINE)
+    menu = "".join(
+        f"\n```{{toctree}}\n:hidden:\n:caption: {part}\n\n"
+        + "".join(f"{c.number}. {c.title} <notebooks/{c.file}>\n" for c in members)
+        + "```\n"
+        for part, members in by_part(chapters)
     )
-    return (
-        re.sub(CHAPTER, lambda row: with_cost(row, costs), readme, flags=re.MULTILINE)
-        + f"\n```{{toctree}}\n:hidden:\n\n{order}```\n"
-    )
+    return readme + menu
 
 
-def with_cost(row: re.Match, costs: dict[str, dict]) -> str:
-    """A chapter's row of the README; its last cell gains what the chapter took here."""
-    cost = costs.get(Path(row[3]).name)
-    return f"{row[0][:-1].rstrip()}; here {in_words(cost)} |" if cost else row[0]
-
-
-def lay_out(root: Path, source: Path, costs: dict[str, dict]) -> None:
+def lay_out(root: Path, source: Path, chapters: Sequence[Chapter], costs: dict[str, dict]) -> None:
     """Copy what the pages are made of: what the README links to, figures, and the cover."""
     readme = (root / "README.md").read_text(encoding="utf-8")
     linked = {root / name for name in re.findall(LINK, readme)}
+    linked |= {root / "notebooks" / chapter.file for chapter in chapters}
     for file in linked.union((root / "figures").glob("*")):
         if file.is_file():  # if not, Sphinx says which page misses it
             copy = source / file.relative_to(root)
@@ -62,11 +60,18 @@ def lay_out(root: Path, source: Path, costs: dict[str, dict]) -> None:
                 copy.write_text(f"---\norphan: true\n---\n{text}", encoding="utf-8")
             else:
                 shutil.copyfile(file, copy)
-    (source / "index.md").write_text(cover(readme, costs), encoding="utf-8")
+    (source / "index.md").write_text(cover(readme, chapters, costs), encoding="utf-8")
 
 
-def build_site(root: Path, out: Path, costs: dict[str, dict] | None = None) -> None:
+def build_site(
+    root: Path,
+    out: Path,
+    costs: dict[str, dict] | None = None,
+    chapters: Sequence[Chapter] = CHAPTERS,
+) -> None:
     """Build the site of the course in `root` (README.md, notebooks/, figures/) into folder `out`.
+
+    The menu has the chapters in their order.
 
     Pages show what each notebook cost, where `costs` says it: {file name: {seconds, peak_bytes}}.
     A former site in `out` is replaced once the new one is whole; any other folder is not touched.
@@ -78,7 +83,7 @@ def build_site(root: Path, out: Path, costs: dict[str, dict] | None = None) -> N
     with tempfile.TemporaryDirectory() as scratch:
         scratch = Path(scratch).resolve()
         source, fresh, warnings = scratch / "source", scratch / "site", io.StringIO()
-        lay_out(root, source, costs)
+        lay_out(root, source, chapters, costs)
         with patch_docutils(), docutils_namespace():
             app = Sphinx(
                 source, CONF, fresh, scratch / "doctrees", "html",

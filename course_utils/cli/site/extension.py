@@ -14,17 +14,12 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+from course_utils.cli.notebooks import in_words
+
 JUMP = r"(?<=\])\(#[^)\s]+\)"  # the target of a link within the page
 WIDE = 700  # pixels; a broader picture would be too small to read on a phone
 LATEX = LatexToMathML(annotation=True, fancy_error=False)
 log = logging.getLogger(__name__)
-
-
-def in_words(cost: dict) -> str:
-    """Time and memory as a reader wants them: `14 s with 0.6 GB`."""
-    seconds = cost["seconds"]
-    time = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
-    return f"{time} with {cost['peak_bytes'] / 1e9:.1f} GB"
 
 
 def is_notebook(app: Sphinx, page: str) -> bool:
