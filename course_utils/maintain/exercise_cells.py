@@ -4,8 +4,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from course_utils.checker import catalogue
-from course_utils.checker.model import Exercise
 from course_utils.checker.cells import fill
+from course_utils.checker.model import Exercise
 
 
 def write_exercises(notebook: NotebookNode, chapter: str) -> list[str]:

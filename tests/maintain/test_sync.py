@@ -12,7 +12,7 @@ from course_utils.environment import ROOT
 from course_utils.maintain import heads, readme, sync
 from course_utils.maintain.exercise_cells import write_exercises
 
-FIRST, SECOND, *_, LAST = CHAPTERS
+FIRST, SECOND, *_ = CHAPTERS
 
 
 @pytest.mark.parametrize("step", sync.STEPS, ids=lambda step: step.__name__)
@@ -132,9 +132,10 @@ def test_head_and_foot_are_replaced_and_nothing_else():
     assert heads.write_head_and_foot(notebook, SECOND, cost) == ["head", "foot"]
     assert heads.write_head_and_foot(notebook, SECOND, cost) == []
     head, foot = (cell.source.split("\n\n") for cell in notebook.cells)
+    minutes = sum(e.minutes for e in exercises_of("01"))
     assert head[0] == "# 1. Attention pooling (注意力汇聚)"
     assert head[2] == (
-        "**Time**: 5 minutes to read and run, 25 for the exercises; "
+        f"**Time**: 5 minutes to read and run, {minutes} for the exercises; "
         "all cells run in 7 s with 0.8 GB of memory."
     )
     assert head[3:] == ["Ours: [x](y.ipynb)."]
@@ -158,8 +159,8 @@ def test_the_time_is_counted_without_exercises_and_proofs():
     assert heads.time(new_notebook(cells=cells), FIRST, None) == (
         "**Time**: 30 minutes to read and run."
     )
-    assert heads.time(new_notebook(cells=cells), LAST, cost).startswith(
-        "**Time**: 35 minutes to read and run, 30 for the exercises; all cells run in 2.5 min"
+    assert heads.time(new_notebook(cells=cells), FIRST, cost) == (
+        "**Time**: 35 minutes to read and run; all cells run in 2.5 min with 1.0 GB of memory."
     )
 
 
