@@ -41,8 +41,9 @@ def masked_softmax(
         mask = combine_masks(mask, _lengths_for(scores, valid_lens))
     if mask is None:
         return F.softmax(scores, dim=-1)
-    blind = ~mask.any(dim=-1, keepdim=True)  # (..., Tq, 1): no key to look at
-    scores = scores.masked_fill(~mask, -math.inf).masked_fill(blind, 0.0)  # softmax(-inf..) = NaN
+    fully_masked = ~mask.any(dim=-1, keepdim=True)  # (..., Tq, 1): no key to look at
+    scores = scores.masked_fill(~mask, -math.inf)
+    scores = scores.masked_fill(fully_masked, 0.0)  # softmax of -inf alone is NaN
     return F.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
 
 
@@ -129,7 +130,7 @@ class _Attention(nn.Module):
         if without_heads:
             queries, keys, values = (x.unsqueeze(1) for x in (queries, keys, values))
         mask = build_mask(mask, valid_lens, (*queries.shape[:3], keys.shape[2]))
-        queries = hide_blind(queries, mask)  # for the sake of gradients
+        queries = zero_fully_masked(queries, mask)  # for the sake of gradients
         keys, values = hide_unseen(keys, mask), hide_unseen(values, mask)
         output, weights = self.attend(queries, keys, values, mask, return_weights)
         output = output.squeeze(1) if without_heads else output
@@ -175,7 +176,7 @@ def hide_unseen(x: Tensor, mask: Tensor | None) -> Tensor:
     return x.masked_fill(unseen.unsqueeze(-1), 0.0)
 
 
-def hide_blind(x: Tensor, mask: Tensor | None) -> Tensor:
+def zero_fully_masked(x: Tensor, mask: Tensor | None) -> Tensor:
     """Zero what belongs to queries that may look at no key, in x (B, h or 1, Tq, d)."""
     return x if mask is None else hide_unseen(x, mask.transpose(-2, -1))
 
@@ -234,11 +235,11 @@ class DotProductAttention(_Attention):
         if mask is None:
             kernel = F.scaled_dot_product_attention(queries, keys, values, dropout_p=dropout)
             return kernel, None
-        blind = ~mask.any(dim=-1, keepdim=True)  # (B, h, Tq, 1): no key to look at
+        fully_masked = ~mask.any(dim=-1, keepdim=True)  # (B, h, Tq, 1): no key to look at
         output = F.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=mask | blind, dropout_p=dropout
+            queries, keys, values, attn_mask=mask | fully_masked, dropout_p=dropout
         )
-        return output.masked_fill(blind, 0.0), None
+        return output.masked_fill(fully_masked, 0.0), None
 
 
 class MultiHeadAttention(nn.Module):
@@ -293,21 +294,22 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from (B, Tq, d_model) queries to keys and values that `project` made.
 
+        Args:
+            mask: of four axes, as `build_mask` makes it.
+
         Returns:
             (B, Tq, d_model), and the weights (B, h, Tq, Tk), or None when not asked for.
         """
         queries = self.split_heads(self.W_q(queries))  # (B, h, Tq, d_model / h)
         if not keys.shape[2]:  # no key to look at, whatever the mask says
             mask = torch.zeros(1, 1, 1, 0, dtype=torch.bool, device=keys.device)
-        if mask is not None:
-            mask = check_mask(mask, *queries.shape[:3], keys.shape[2])
         heads, weights = self.attention.attend(queries, keys, values, mask, return_weights)
         output = self.W_o(self.merge_heads(heads))
-        return self.zero_blind(output, mask) if self.bias else output, weights
+        return self.zero_fully_masked(output, mask) if self.bias else output, weights
 
-    def zero_blind(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def zero_fully_masked(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Zero what belongs to queries that may look at no key, in x (B, Tq, d_model)."""
-        return hide_blind(x.unsqueeze(1), mask).squeeze(1)
+        return zero_fully_masked(x.unsqueeze(1), mask).squeeze(1)
 
     def forward(
         self,
@@ -332,7 +334,7 @@ class MultiHeadAttention(nn.Module):
         sizes = (len(queries), self.num_heads, queries.shape[1], keys.shape[1])
         mask = build_mask(mask, valid_lens, sizes)
         # hidden before they are projected, so that W_k and W_v get no gradient from them either
-        queries = self.zero_blind(queries, mask)
+        queries = self.zero_fully_masked(queries, mask)
         keys = hide_unseen(keys.unsqueeze(1), mask).squeeze(1)
         values = hide_unseen(values.unsqueeze(1), mask).squeeze(1)
         output, weights = self.attend(queries, *self.project(keys, values), mask, return_weights)

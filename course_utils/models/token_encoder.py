@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from course_utils.models.attention import build_mask
 from course_utils.models.masks import check_tokens
-from course_utils.models.positional import LearnedPositionalEmbedding, PositionalEncoding
-from course_utils.models.transformer import EncoderBlock, initialise, run_blocks
+from course_utils.models.transformer import EncoderBlock
+from course_utils.models.trunk import initialise, last_norm, position_layer, run_blocks
 
 
 class TokenEncoder(nn.Module):
@@ -43,12 +43,12 @@ class TokenEncoder(nn.Module):
         super().__init__()
         self.vocab_size, self.d_model, self.num_heads = vocab_size, d_model, num_heads
         self.embedding = nn.Embedding(vocab_size, d_model)
-        self.positions = _positions(positions, d_model, dropout, max_len)
+        self.positions = position_layer(positions, d_model, dropout, max_len)
         self.blocks = nn.ModuleList(
             EncoderBlock(d_model, num_heads, d_ff, dropout, norm_first, bias)
             for _ in range(num_layers)
         )
-        self.norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
+        self.norm = last_norm(d_model, norm_first)
         initialise(self)
 
     def forward(
@@ -69,13 +69,19 @@ class TokenEncoder(nn.Module):
         Returns:
             (B, T, d_model), and with `return_weights` one (B, h, T, T) a layer.
         """
-        check_tokens(tokens, self.vocab_size)
-        batch, steps = tokens.shape
-        mask = build_mask(mask, valid_lens, (batch, self.num_heads, steps, steps))
-        x = self.positions(self.embedding(tokens) * self.d_model**0.5)  # (B, T, d_model)
+        x, mask = self.embed(tokens, mask, valid_lens)
         x, maps = run_blocks(self.blocks, x, mask, return_weights=return_weights)
         x = self.norm(x)
         return (x, maps) if return_weights else x
+
+    def embed(
+        self, tokens: Tensor, mask: Tensor | None, valid_lens: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the first block reads, (B, T, d_model), and one mask of four axes, or None."""
+        check_tokens(tokens, self.vocab_size)
+        batch, steps = tokens.shape
+        mask = build_mask(mask, valid_lens, (batch, self.num_heads, steps, steps))
+        return self.positions(self.embedding(tokens) * self.d_model**0.5), mask
 
 
 def tied_output(encoder: TokenEncoder) -> nn.Linear:
@@ -83,12 +89,3 @@ def tied_output(encoder: TokenEncoder) -> nn.Linear:
     output = nn.Linear(encoder.d_model, encoder.vocab_size, bias=False)
     output.weight = encoder.embedding.weight
     return output
-
-
-def _positions(name: str, d_model: int, dropout: float, max_len: int) -> nn.Module:
-    if name == "none":
-        return nn.Dropout(dropout)
-    kinds = {"sinusoidal": PositionalEncoding, "learned": LearnedPositionalEmbedding}
-    if name not in kinds:
-        raise ValueError(f"positions must be 'sinusoidal', 'learned' or 'none', got {name!r}")
-    return kinds[name](d_model, dropout, max_len)

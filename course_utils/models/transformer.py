@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.models.attention import MultiHeadAttention, hide_unseen
+from course_utils.models.attention import MultiHeadAttention, build_mask, hide_unseen
 from course_utils.models.cache import KeyValueCache
 from course_utils.models.masks import causal_mask, check_tokens, mask_from_lengths
-from course_utils.models.positional import LearnedPositionalEmbedding, PositionalEncoding
+from course_utils.models.trunk import initialise, last_norm, position_layer, run_blocks
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class TransformerConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.positions not in ("sinusoidal", "learned"):
             raise ValueError(f"positions must be 'sinusoidal' or 'learned', got {self.positions!r}")
+
+    def of_block(self) -> dict:
+        """What every block is built from, by the names of its arguments."""
+        names = ("d_model", "num_heads", "d_ff", "dropout", "norm_first", "bias", "inner_dropout")
+        return {name: getattr(self, name) for name in names}
 
 
 class PositionWiseFFN(nn.Module):
@@ -137,36 +142,6 @@ class EncoderBlock(nn.Module):
         return (x, weights) if return_weights else x
 
 
-def run_blocks(
-    blocks: nn.ModuleList, x: Tensor, mask: Tensor | None = None, *, return_weights: bool = False
-) -> tuple[Tensor, list[Tensor]]:
-    """Encoder blocks one after the other: (B, T, d_model) -> (B, T, d_model) and their maps.
-
-    The maps, one (B, h, T, T) a block, are collected only with `return_weights`.
-    """
-    maps = []
-    for block in blocks:
-        x = block(x, mask, return_weights=return_weights)
-        if return_weights:
-            x, weights = x
-            maps.append(weights)
-    return x, maps
-
-
-def initialise(model: nn.Module) -> None:
-    """Xavier weights and zero biases for linear layers; embeddings of variance 1 / d_model.
-
-    The models multiply embeddings by sqrt(d_model), which brings their standard deviation to 1.
-    """
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-        elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=module.embedding_dim**-0.5)
-
-
 class DecoderBlock(nn.Module):
     """Masked self-attention, cross-attention, feed-forward network (notes 001-104 to 001-107).
 
@@ -232,6 +207,9 @@ class DecoderBlock(nn.Module):
         read = self.addnorm1.before(x)
         new = self.self_attention.project(read, read)  # (B, h, T, d/h) each
         cache = KeyValueCache(*new) if past is None else past.append(*new)
+        batch, heads, steps, num_keys = *new[0].shape[:3], source[0].shape[2]
+        target_mask = build_mask(target_mask, None, (batch, heads, steps, len(cache)))
+        source_mask = build_mask(source_mask, None, (batch, heads, steps, num_keys))
         attended, self_weights = self.self_attention.attend(
             read, cache.keys, cache.values, target_mask, return_weights
         )
@@ -281,24 +259,21 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = c = config
-        encode_positions = {
-            "sinusoidal": PositionalEncoding,
-            "learned": LearnedPositionalEmbedding,
-        }[c.positions]
         self.src_embedding = nn.Embedding(c.src_vocab_size, c.d_model)
         self.tgt_embedding = nn.Embedding(c.tgt_vocab_size, c.d_model)
-        self.src_positions = encode_positions(c.d_model, c.dropout, c.max_len)
-        self.tgt_positions = encode_positions(c.d_model, c.dropout, c.max_len)
-        block = (
-            c.d_model, c.num_heads, c.d_ff, c.dropout, c.norm_first, c.bias, c.inner_dropout
-        )  # fmt: skip
-        self.encoder = nn.ModuleList(EncoderBlock(*block) for _ in range(c.num_encoder_layers))
-        self.decoder = nn.ModuleList(
-            DecoderBlock(*block, c.cross_dropout) for _ in range(c.num_decoder_layers)
+        self.src_positions, self.tgt_positions = (
+            position_layer(c.positions, c.d_model, c.dropout, c.max_len) for _ in range(2)
         )
-        # pre-norm leaves the stream itself unnormalised, so each stack ends with a norm
-        end = nn.LayerNorm if c.norm_first else lambda size: nn.Identity()
-        self.encoder_norm, self.decoder_norm = end(c.d_model), end(c.d_model)
+        self.encoder = nn.ModuleList(
+            EncoderBlock(**c.of_block()) for _ in range(c.num_encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderBlock(**c.of_block(), cross_dropout=c.cross_dropout)
+            for _ in range(c.num_decoder_layers)
+        )
+        self.encoder_norm, self.decoder_norm = (
+            last_norm(c.d_model, c.norm_first) for _ in range(2)
+        )
         self.output = nn.Linear(c.d_model, c.tgt_vocab_size, bias=False)
         initialise(self)
         if c.tie_output:

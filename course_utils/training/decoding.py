@@ -63,9 +63,9 @@ def beam_search(
     max_len: int = 50,
     length_penalty: float = 1.0,
 ) -> list[list[int]]:
-    """Keep the `beam` best beginnings; of the finished ones return the best per token.
+    """Keep the `beam` best open hypotheses; of the finished ones return the best per token.
 
-    The search ends when `beam` sentences are finished and no beginning is ahead of the best.
+    The search ends when `beam` hypotheses are finished and no open one is ahead of the best.
 
     A sentence's score is its log-probability divided by length ** length_penalty (its end
     counted), as in Wu et al. 2016 without coverage. A beam of 1 is greedy decoding.
@@ -84,12 +84,12 @@ def beam_search(
             if not going:
                 break
             logits, state = model.decode(tokens, state)
-            log_probs = logits[:, -1].log_softmax(dim=-1)  # (rows, V): a row is one beginning
+            log_probs = logits[:, -1].log_softmax(dim=-1)  # (rows, V): a row is one open hypothesis
             best = log_probs.topk(min(beam, log_probs.shape[1]))  # no more of a row can be kept
             choices = list(zip(best.values.tolist(), best.indices.tolist(), strict=True))
             rows, words, first = [], [], 0
             for search in going:
-                last = first + len(search.begun)
+                last = first + len(search.open)
                 for row, word in search.extend(choices[first:last], eos):
                     rows.append(first + row)
                     words.append(word)
@@ -100,48 +100,48 @@ def beam_search(
 
 
 class _Search:
-    """The beginnings of one sentence that are still extended, and those that have ended."""
+    """The hypotheses of one sentence: those that are still open, and those that are finished."""
 
     def __init__(self, beam: int, length_penalty: float):
         self.beam, self.length_penalty = beam, length_penalty
-        self.begun: list[tuple[float, list[int]]] = [(0.0, [])]  # log-probability, words
-        self.ended: list[tuple[float, list[int]]] = []  # score, words
+        self.open: list[tuple[float, list[int]]] = [(0.0, [])]  # log-probability, words
+        self.finished: list[tuple[float, list[int]]] = []  # score, words
         self.done = False
 
     def extend(
         self, choices: Sequence[tuple[list[float], list[int]]], eos: int
     ) -> list[tuple[int, int]]:
-        """Go on with the best of all continuations: log-probabilities and words of each beginning.
+        """Go on with the best of `choices`: log-probabilities and next words of each open one.
 
         Returns:
-            for each beginning that is kept, which one it continues, and by which word; none when
-            the search is done.
+            for each hypothesis that stays open, which one it continues, and by which word; none
+            when the search is done.
         """
         longer = [
             (total + log_prob, row, word)
-            for row, ((total, _), choice) in enumerate(zip(self.begun, choices, strict=True))
+            for row, ((total, _), choice) in enumerate(zip(self.open, choices, strict=True))
             for log_prob, word in zip(*choice, strict=True)
         ]
-        before, self.begun, kept = self.begun, [], []
+        before, self.open, kept = self.open, [], []
         for total, row, word in nlargest(self.beam, longer):
             words = before[row][1]
             if word == eos:
-                self.ended.append((self._score(total, len(words) + 1), words))
+                self.finished.append((self._score(total, len(words) + 1), words))
             else:
-                self.begun.append((total, [*words, word]))
+                self.open.append((total, [*words, word]))
                 kept.append((row, word))
-        self.done = not self.begun or self._nothing_ahead()
+        self.done = not self.open or self._nothing_ahead()
         return [] if self.done else kept
 
     def _nothing_ahead(self) -> bool:
-        """Whether enough have ended, and the best of them beats every beginning."""
-        ahead = max(self._score(total, len(words)) for total, words in self.begun)
-        return len(self.ended) >= self.beam and max(self.ended)[0] >= ahead
+        """Whether enough are finished, and the best of them beats every open one."""
+        ahead = max(self._score(total, len(words)) for total, words in self.open)
+        return len(self.finished) >= self.beam and max(self.finished)[0] >= ahead
 
     def best(self) -> list[int]:
         """The best words; those cut off at the longest length allowed compete too."""
-        cut_off = [] if self.done else [(self._score(t, len(w)), w) for t, w in self.begun]
-        return max(self.ended + cut_off, key=lambda entry: entry[0])[1]
+        cut_off = [] if self.done else [(self._score(t, len(w)), w) for t, w in self.open]
+        return max(self.finished + cut_off, key=lambda entry: entry[0])[1]
 
     def _score(self, total: float, length: int) -> float:
         return total / length**self.length_penalty

@@ -575,7 +575,7 @@ def test_keep_is_a_boolean_for_every_token(keep):
 
 
 @pytest.mark.parametrize("return_weights", [False, True])
-def test_blind_tokens_of_a_decoder_block_get_nothing_from_attention(return_weights):
+def test_fully_masked_tokens_of_a_decoder_block_get_nothing_from_attention(return_weights):
     """All biases are on; what is left is the feed-forward network."""
     block = perturb(DecoderBlock(D, H, FF, norm_first=True, bias=True).double())
     x, memory = (torch.randn(B, TT, D).double() for _ in range(2))
@@ -583,3 +583,9 @@ def test_blind_tokens_of_a_decoder_block_get_nothing_from_attention(return_weigh
     source = block.project_source(memory, nothing)
     got = block(x, source, None, nothing, nothing, return_weights=return_weights)[0]
     close(got, x + block.ffn(block.addnorm3.before(x)), rtol=0, atol=1e-12)
+
+
+def test_a_decoder_block_refuses_a_mask_that_could_be_per_sentence_or_per_head():
+    block, x = DecoderBlock(D, H, FF).double(), torch.randn(H, 3, D).double()
+    with pytest.raises(ValueError, match="per sentence or per head"):
+        block(x, block.project_source(x), None, torch.ones(H, 3, 3, dtype=torch.bool))

@@ -54,7 +54,7 @@ class PrefixAttention(MultiHeadAttention):
         )
         return super().attend(queries, keys, values, mask, return_weights)
 
-    def zero_blind(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def zero_fully_masked(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Leave x as it is: every query may look at the prefix."""
         return x
 

@@ -4,11 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.models.attention import build_mask
 from course_utils.models.fine_tuning.freezing import check_size
-from course_utils.models.masks import check_tokens
 from course_utils.models.token_encoder import TokenEncoder
-from course_utils.models.transformer import run_blocks
+from course_utils.models.trunk import run_blocks
 
 
 class PromptEncoder(nn.Module):
@@ -51,12 +49,9 @@ class PromptEncoder(nn.Module):
         itself only, so that under no mask it carries what one token says to another.
         """
         encoder, m = self.encoder, len(self.prompt)
-        check_tokens(tokens, encoder.vocab_size)
-        batch, steps = tokens.shape
-        mask = build_mask(mask, valid_lens, (batch, encoder.num_heads, steps, steps))
-        x = encoder.positions(encoder.embedding(tokens) * self.d_model**0.5)  # (B, T, d_model)
-        x = torch.cat([self.prompt.expand(batch, -1, -1), x], dim=1)  # (B, m + T, d_model)
-        mask = self._widen(mask, steps, x.device)
+        x, mask = encoder.embed(tokens, mask, valid_lens)  # (B, T, d_model)
+        mask = self._widen(mask, x.shape[1], x.device)
+        x = torch.cat([self.prompt.expand(len(x), -1, -1), x], dim=1)  # (B, m + T, d_model)
         x, maps = run_blocks(encoder.blocks, x, mask, return_weights=return_weights)
         x = encoder.norm(x[:, m:])
         return (x, maps) if return_weights else x

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from course_utils.models.attention import build_mask, hide_blind, hide_unseen
+from course_utils.models.attention import build_mask, hide_unseen, zero_fully_masked
 
 
 def online_softmax(scores: Tensor) -> Tensor:
@@ -116,7 +116,7 @@ def tiled_attention(
         raise ValueError(f"tile must be at least 1, got {tile}")
     sizes = (*queries.shape[:3], keys.shape[2])
     mask = build_mask(mask, None, sizes)
-    queries = hide_blind(queries, mask)
+    queries = zero_fully_masked(queries, mask)
     keys, values = hide_unseen(keys, mask), hide_unseen(values, mask)
     seen = torch.ones(1, dtype=torch.bool, device=queries.device) if mask is None else mask
     return _Tiled.apply(queries, keys, values, seen.expand(*seen.shape[:-2], *sizes[2:]), tile)
