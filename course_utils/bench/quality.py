@@ -24,10 +24,10 @@ from course_utils.models.modes import evaluating
 from course_utils.models.parameters import count_parameters
 from course_utils.text.batches import Batch, Example, collate, pad
 from course_utils.text.vocab import Vocab
+from course_utils.training.metrics import bleu
 from course_utils.training.runs.examples import encode, learn_vocabulary, positions, split_corpus
 from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import Refused
-from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.settings import Settings, add_options, new_settings
 from course_utils.training.schedules import warmup_then_decay_after
 from course_utils.training.seeds import set_seed
@@ -57,10 +57,10 @@ def main(argv: list[str]) -> None:
     updates = fit(model, examples, settings, device)
     sources = vocabulary.encode_all([pair.source for pair in split.test])
     said = [vocabulary.decode(ids) for ids in translate(model, sources, device)]
-    score, signature = bleu(said, [pair.target for pair in split.test])
+    score = bleu(said, [pair.target for pair in split.test], lowercase=False)
     print(
         f"torch.nn.Transformer, {count_parameters(model):,} weights: test BLEU {score:.2f} on "
-        f"{len(split.test)} held-out sentences ({signature}) after {updates:,} updates"
+        f"{len(split.test)} held-out sentences ({score.signature}) after {updates:,} updates"
     )
 
 

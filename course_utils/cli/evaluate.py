@@ -1,10 +1,10 @@
 """python -m course_utils evaluate --model DIR --src FILE --ref FILE"""
 
 from course_utils.cli.command import add_decoding_options, parser, refusing, say
+from course_utils.training.metrics import bleu, chrf
 from course_utils.training.runs.lines import read_lines, translate_lines
 from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import Refused
-from course_utils.training.runs.scores import bleu, chrf
 from course_utils.training.translation import load_translator
 
 
@@ -36,6 +36,7 @@ def main(argv: list[str]) -> None:
         )
     translator = load_translator(args.model, best_device())
     hypotheses = translate_lines(translator, sources, beam=args.beam, batch_size=args.batch_size)
-    for name, metric in (("BLEU", bleu), ("chrF2", chrf)):
-        score, signature = metric(hypotheses, references)
-        print(f"{name} {score:.2f}  {signature}")
+    scores = {"BLEU": bleu(hypotheses, references, lowercase=False)}
+    scores["chrF2"] = chrf(hypotheses, references)
+    for name, score in scores.items():
+        print(f"{name} {score:.2f}  {score.signature}")

@@ -13,6 +13,7 @@ from course_utils.cli.command import parser, refusing, say
 from course_utils.models.parameters import count_parameters
 from course_utils.text.pairs import Pair
 from course_utils.text.text import printable
+from course_utils.training.metrics import bleu
 from course_utils.training.runs import processes
 from course_utils.training.runs.checkpoint import LAST, check, read_fields
 from course_utils.training.runs.engine import Training
@@ -41,7 +42,6 @@ from course_utils.training.runs.folder import (
 from course_utils.training.runs.lines import translate_lines
 from course_utils.training.runs.lock import only_writer
 from course_utils.training.runs.refusals import Refused
-from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.settings import add_options, new_settings, resumed_settings
 from course_utils.training.translation import load_translator
 
@@ -182,9 +182,9 @@ def _conclude(folder: Path, training: Training, test: Sequence[Pair], signal: in
     validation, step = training.best
     translator = load_translator(folder, training.device)
     hypotheses = translate_lines(translator, [pair.source for pair in test])
-    score, signature = bleu(hypotheses, [pair.target for pair in test])
+    score = bleu(hypotheses, [pair.target for pair in test], lowercase=False)
     print(
         f"{printable(str(folder / WEIGHTS))}: test BLEU {score:.2f} on {len(test)} held-out "
-        f"sentences ({signature}); best of validation, {validation:.2f}, at update {step:,} of "
+        f"sentences ({score.signature}); best of validation, {validation:.2f}, at update {step:,} of "
         f"{training.step:,}"
     )

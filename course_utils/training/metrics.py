@@ -8,23 +8,51 @@ from torch import Tensor
 Links = Iterable[tuple[int, int]]
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Corpus BLEU from 0 to 100 by sacreBLEU, lower-cased, its own 13a tokens.
+class Score(float):
+    """A number from 0 to 100 with its `signature`, which says how sacreBLEU computed it."""
+
+    signature: str
+
+    def __new__(cls, value: float, signature: str) -> "Score":
+        score = super().__new__(cls, value)
+        score.signature = signature
+        return score
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = True) -> Score:
+    """Corpus BLEU from 0 to 100 by sacreBLEU, on its own 13a tokens.
+
+    Args:
+        lowercase: whether A and a are one letter, as in the lessons; `train` and `evaluate` say
+            False, so that their scores compare with those of others.
 
     Raises:
         TypeError: one of them is a single string.
         ValueError: the lists differ in length or are empty.
     """
+    from sacrebleu.metrics import BLEU
+
+    return _score(BLEU(lowercase=lowercase), hypotheses, references)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """Corpus chrF2 from 0 to 100 by sacreBLEU, cased; raises what `bleu` raises."""
+    from sacrebleu.metrics import CHRF
+
+    return _score(CHRF(), hypotheses, references)
+
+
+def _score(metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    name = metric.name
     if isinstance(hypotheses, str) or isinstance(references, str):
-        raise TypeError("BLEU takes two lists of sentences: write bleu([hypothesis], [reference])")
+        raise TypeError(f"{name} takes two lists of sentences: write [hypothesis] and [reference]")
     if len(hypotheses) != len(references) or not references:
         raise ValueError(
-            f"BLEU compares line by line: got {len(hypotheses)} hypotheses and "
+            f"{name} compares line by line: got {len(hypotheses)} hypotheses and "
             f"{len(references)} references"
         )
-    from sacrebleu import corpus_bleu
-
-    return corpus_bleu(list(hypotheses), [list(references)], lowercase=True).score
+    found = metric.corpus_score(list(hypotheses), [list(references)]).score
+    return Score(found, str(metric.get_signature()))
 
 
 def links_from_weights(weights: Tensor) -> set[tuple[int, int]]:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_utils.training.metrics import alignment_error_rate, bleu, links_from_weights
+from course_utils.training.metrics import alignment_error_rate, bleu, chrf, links_from_weights
 
 few = settings(deadline=None, max_examples=50, derandomize=True)
 link_sets = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
@@ -62,6 +62,18 @@ def test_bleu_compares_line_by_line(hypotheses, references):
     message = f"{len(hypotheses)} hypotheses and {len(references)} references"
     with pytest.raises(ValueError, match=message):
         bleu(hypotheses, references)
+
+
+def test_case_counts_only_where_it_is_asked_for_and_the_signature_says_so():
+    lower, cased = (bleu(["The Cat sat here"], ["the cat sat here"], lowercase=on) for on in (1, 0))
+    assert lower == pytest.approx(100)
+    assert cased < 50
+    assert "case:lc" in lower.signature
+    assert "case:mixed" in cased.signature
+    assert f"{lower:.1f}" == "100.0"
+    assert "chrF2" in chrf(["a b"], ["a b"]).signature
+    with pytest.raises(TypeError, match="chrF2 takes two lists"):
+        chrf("a", ["a"])
 
 
 # ---------------------------------------------------------------- alignments

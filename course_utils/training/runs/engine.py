@@ -16,6 +16,7 @@ from course_utils.text.batches import Batch, Example, collate
 from course_utils.text.pairs import Pair
 from course_utils.text.subwords import Subwords
 from course_utils.text.vocab import Vocab
+from course_utils.training.metrics import Score, bleu
 from course_utils.training.runs import checkpoint
 from course_utils.training.runs.examples import batches_of, fitting_budget, positions
 from course_utils.training.runs.folder import read_best, weights_of, write_weights
@@ -29,7 +30,6 @@ from course_utils.training.runs.processes import (
 )
 from course_utils.training.runs.progress_line import Report
 from course_utils.training.runs.refusals import Refused
-from course_utils.training.runs.scores import bleu
 from course_utils.training.runs.settings import Settings
 from course_utils.training.runs.stopping import StopRequest
 from course_utils.training.schedules import warmup_then_decay_after
@@ -190,18 +190,18 @@ class Training:
         """Score the averaged weights, and keep them if none before were better."""
         if rank() > 0:
             return
-        score, _ = self.score(self.validation)
+        score = self.score(self.validation)
         better = self.best is None or score >= self.best[0]
         if better:
             self.best = score, self.step
             write_weights(self.folder, weights_of(self.average.module), *self.best)
         report.validated(self.step, self.progress(), score, better)
 
-    def score(self, pairs: Sequence[Pair]) -> tuple[float, str]:
-        """BLEU of the averaged weights, with its signature."""
+    def score(self, pairs: Sequence[Pair]) -> Score:
+        """BLEU of the averaged weights, cased."""
         translator = Translator(self.average.module, self.vocabulary, self.vocabulary)
         hypotheses = translate_lines(translator, [pair.source for pair in pairs])
-        return bleu(hypotheses, [pair.target for pair in pairs])
+        return bleu(hypotheses, [pair.target for pair in pairs], lowercase=False)
 
     def _save(self) -> None:
         """Write the checkpoint; before the first update there is nothing to keep."""
