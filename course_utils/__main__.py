@@ -150,4 +150,7 @@ def _failure(stream: io.TextIOBase) -> OSError | None:
 
 
 if __name__ == "__main__":
+    # Threads that wait must not hold a core that another busy program could use; heeded by the
+    # libraries of Linux, macOS and Windows, if it is said before torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     sys.exit(main())

@@ -12,6 +12,7 @@ from local_web import web  # noqa: F401 (a fixture)
 from site_pages import course_site  # noqa: F401 (a fixture)
 
 matplotlib.use("Agg")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests may run beside each other; torch reads it
 hypothesis.settings.register_profile("course", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile("course")

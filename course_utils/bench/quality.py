@@ -30,7 +30,6 @@ from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.settings import Settings, add_options, new_settings
 from course_utils.training.schedules import warmup_then_decay_after
-from course_utils.training.seeds import set_seed
 
 SENTENCES = 64  # in a batch
 STEPS = 60  # the longest translation, in tokens
@@ -49,7 +48,7 @@ def main(argv: list[str]) -> None:
     vocabulary = learn_vocabulary(split, settings.vocab)
     examples = encode(split.train, vocabulary, settings.max_len)
     device = best_device()
-    set_seed(settings.seed)
+    torch.manual_seed(settings.seed)  # on all threads, as `train`
     c = settings.model_config(len(vocabulary), max(positions(examples), STEPS))
     model = TorchModules(
         c.src_vocab_size, c.d_model, c.num_heads, c.d_ff, c.num_encoder_layers, c.dropout, c.max_len

@@ -49,13 +49,15 @@ def headless_environment(scratch: str) -> dict[str, str]:
 
     No progress bars (they show speeds) and no live figures; no drawing backend, start-up file or
     solved exercises of the learner's own; and the code of this copy of the course, whichever copy
-    is installed. For the recall cards it is always the same morning.
+    is installed. One thread, for several add up in another order. For the recall cards it is always
+    the same morning.
     """
     fixed = {
         "COURSE_CLOCK": "2026-01-05T09:00:00+00:00",
         "COURSE_HEADLESS": "1",
         "COURSE_PROGRESS": os.path.join(scratch, "progress.jsonl"),
         "IPYTHONDIR": scratch,
+        "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(ROOT),
         "TQDM_DISABLE": "1",
     }

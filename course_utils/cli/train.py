@@ -185,6 +185,6 @@ def _conclude(folder: Path, training: Training, test: Sequence[Pair], signal: in
     score = bleu(hypotheses, [pair.target for pair in test], lowercase=False)
     print(
         f"{printable(str(folder / WEIGHTS))}: test BLEU {score:.2f} on {len(test)} held-out "
-        f"sentences ({score.signature}); best of validation, {validation:.2f}, at update {step:,} of "
-        f"{training.step:,}"
+        f"sentences ({score.signature}); best of validation, {validation:.2f}, at update "
+        f"{step:,} of {training.step:,}"
     )

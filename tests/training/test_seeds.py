@@ -34,3 +34,13 @@ def test_the_default_is_zero_and_the_first_torch_number_is_known():
     torch.manual_seed(0)
     assert torch.rand(1).equal(first)
     assert first.item() == pytest.approx(0.4963, abs=5e-5)
+
+
+def test_the_sums_of_a_lesson_are_added_up_in_one_order():
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        set_seed()
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
