@@ -1,8 +1,8 @@
 """The Transformer of the d2l book: its encoder is in the package, its decoder only in the book.
 
-Built from the package's own parts (notes 001-104 to 001-110). The decoder keeps what each block
-has read so far and projects all of it to keys and values again at every step; and step by step it
-gives every token the first position, for it counts from the tokens of one call.
+Built from the package's own parts. The decoder keeps what each block has read so far and projects
+all of it to keys and values again at every step; and step by step it gives every token the first
+position, for it counts from the tokens of one call.
 """
 
 import math

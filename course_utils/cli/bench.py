@@ -27,19 +27,27 @@ PARTS = ("train", "decode", "attention", "pipeline", "memory")
 @refusing("bench", "measure fewer parts at once: bench attention, then the others")
 def main(argv: list[str]) -> None:
     """Measure, print a table, and with --json keep the numbers."""
-    own = parser(
+    command = parser(
         "bench",
         "Time the course's model against d2l, torch.nn.Transformer and Hugging Face's Marian, all "
         "of one size, taking turns in one process. Only the ratios mean something on another "
         "machine. Marian needs the extra: pip install 'course-utils[bench]'.",
     )
-    own.add_argument("parts", nargs="*", choices=(*PARTS, "all"), default="all", metavar="PART",
-                     help=f"{', '.join(PARTS)}, or all (the default)")  # fmt: skip
-    own.add_argument("--rounds", type=number(int, 1, 1000), default=5, metavar="N",
-                     help="turns of each (default 5)")  # fmt: skip
-    own.add_argument("--threads", type=number(int, 1, 1024), metavar="N", help="threads of torch")
-    own.add_argument("--json", type=Path, metavar="FILE", help="write what was measured here, too")
-    args = own.parse_args(argv)
+    command.add_argument(
+        "parts", nargs="*", choices=(*PARTS, "all"), default="all", metavar="PART",
+        help=f"{', '.join(PARTS)}, or all (the default)",
+    )  # fmt: skip
+    command.add_argument(
+        "--rounds", type=number(int, 1, 1000), default=5, metavar="N",
+        help="turns of each (default 5)",
+    )  # fmt: skip
+    command.add_argument(
+        "--threads", type=number(int, 1, 1024), metavar="N", help="threads of torch"
+    )
+    command.add_argument(
+        "--json", type=Path, metavar="FILE", help="write what was measured here, too"
+    )
+    args = command.parse_args(argv)
     if args.threads:
         torch.set_num_threads(args.threads)
     warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")  # nn.Transformer's own

@@ -18,7 +18,7 @@ _NO_MEMORY = re.compile(
 )
 
 
-def say(line: str) -> None:
+def to_stderr(line: str) -> None:
     """A line on stderr; what a stranger's file has put into it does not act on the terminal."""
     print(printable(line), file=sys.stderr)
 
@@ -51,7 +51,7 @@ def refusing(name: str, lower: str) -> Callable:
                     message = f"cannot use {error.filename}: {error.strerror}"
                 else:
                     raise
-            say(f"{name}: {message}")
+            to_stderr(f"{name}: {message}")
             return 1
 
         return run

@@ -1,6 +1,6 @@
 """python -m course_utils evaluate --model DIR --src FILE --ref FILE"""
 
-from course_utils.cli.command import add_decoding_options, parser, refusing, say
+from course_utils.cli.command import add_decoding_options, parser, refusing, to_stderr
 from course_utils.training.metrics import bleu, chrf
 from course_utils.training.runs.lines import read_lines, translate_lines
 from course_utils.training.runs.processes import best_device
@@ -11,7 +11,7 @@ from course_utils.training.translation import load_translator
 def _lines_of(path: str) -> list[str]:
     try:
         with open(path, "rb") as file:
-            return list(read_lines(file, lambda message: say(f"evaluate: {path}: {message}")))
+            return list(read_lines(file, lambda message: to_stderr(f"evaluate: {path}: {message}")))
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}") from None
 
@@ -19,15 +19,17 @@ def _lines_of(path: str) -> list[str]:
 @refusing("evaluate", lower="take a smaller --batch-size")
 def main(argv: list[str]) -> None:
     """Translate a file and print its BLEU and chrF against a reference."""
-    own = parser(
+    command = parser(
         "evaluate",
         "Translate a file and compare the result with a reference, line by line: sacreBLEU and "
         "chrF2, cased, on the text as it stands, each with its signature.",
     )
-    add_decoding_options(own)
-    own.add_argument("--src", required=True, metavar="FILE", help="one sentence a line")
-    own.add_argument("--ref", required=True, metavar="FILE", help="one right translation a line")
-    args = own.parse_args(argv)
+    add_decoding_options(command)
+    command.add_argument("--src", required=True, metavar="FILE", help="one sentence a line")
+    command.add_argument(
+        "--ref", required=True, metavar="FILE", help="one right translation a line"
+    )
+    args = command.parse_args(argv)
     sources, references = _lines_of(args.src), _lines_of(args.ref)
     if len(sources) != len(references) or not sources:
         raise Refused(

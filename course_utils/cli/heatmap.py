@@ -17,19 +17,19 @@ def choose(weights: Tensor, layer: int | None, head: int | None) -> tuple[Tensor
     """One map (Tq, Tk) of weights (layers, h, Tq, Tk), and its title.
 
     Args:
-        layer, head: counted from 1; None takes the mean.
+        layer, head: counted from 0; None takes the mean.
 
     Raises:
         Refused: the model has no such layer or head.
     """
     names = []
     for name, chosen, count in (("layer", layer, len(weights)), ("head", head, weights.shape[1])):
-        if chosen is not None and not 1 <= chosen <= count:
-            raise Refused(f"--{name} must lie in 1..{count} for this model, got {chosen}")
-        chosen = 1 if count == 1 else chosen
-        names.append(f"{name} {chosen}" if chosen else f"mean of {count} {name}s")
-    weights = weights.mean(0) if layer is None else weights[layer - 1]  # (h, Tq, Tk)
-    weights = weights.mean(0) if head is None else weights[head - 1]  # (Tq, Tk)
+        if chosen is not None and not 0 <= chosen < count:
+            raise Refused(f"--{name} must lie in 0..{count - 1} for this model, got {chosen}")
+        chosen = 0 if count == 1 else chosen
+        names.append(f"mean of {count} {name}s" if chosen is None else f"{name} {chosen}")
+    weights = weights.mean(0) if layer is None else weights[layer]  # (h, Tq, Tk)
+    weights = weights.mean(0) if head is None else weights[head]  # (Tq, Tk)
     return weights, f"Cross-attention: {', '.join(names)}"
 
 
@@ -42,18 +42,18 @@ def _check_length(translator: Translator, option: str, text: str) -> None:
 @refusing("heatmap", lower="take a shorter --text")
 def main(argv: list[str]) -> None:
     """Draw which source pieces each target piece looks at, and say it in a line."""
-    own = parser(
+    command = parser(
         "heatmap",
         "Draw the cross-attention map of a sentence as a PNG: a row for each piece that the model "
         "says, a column for each piece that it reads. A dot (\u00b7) begins a word.",
     )
-    add_model_option(own)
-    own.add_argument("--text", required=True, help="the sentence to read")
-    own.add_argument("--target", help="the sentence to say (default: the model's translation)")
-    own.add_argument("--layer", type=number(int, 1), help="from 1 (default: the mean)")
-    own.add_argument("--head", type=number(int, 1), help="from 1 (default: the mean)")
-    own.add_argument("--out", required=True, type=Path, metavar="FILE.png")
-    args = own.parse_args(argv)
+    add_model_option(command)
+    command.add_argument("--text", required=True, help="the sentence to read")
+    command.add_argument("--target", help="the sentence to say (default: the model's translation)")
+    command.add_argument("--layer", type=number(int, 0), help="from 0 (default: the mean)")
+    command.add_argument("--head", type=number(int, 0), help="from 0 (default: the mean)")
+    command.add_argument("--out", required=True, type=Path, metavar="FILE.png")
+    args = command.parse_args(argv)
     if args.out.suffix.lower() != ".png":
         raise Refused(f"--out must end in .png, got {str(args.out)!r}")
     translator = load_translator(args.model)

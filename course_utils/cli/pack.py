@@ -24,14 +24,16 @@ from course_utils.training.runs.refusals import Refused
 @refusing("pack", lower="close other programs")
 def main(argv: list[str]) -> None:
     """Copy a model folder in half precision, without what only training needs."""
-    own = parser(
+    command = parser(
         "pack",
         "Copy a model folder to hand it on: weights in half precision, no checkpoint, no test "
         "sentences. Prints the size and the SHA-256 of the weights.",
     )
-    own.add_argument("--model", required=True, type=Path, metavar="DIR", help="what `train` wrote")
-    own.add_argument("--out", required=True, type=Path, metavar="DIR", help="a new folder")
-    args = own.parse_args(argv)
+    command.add_argument(
+        "--model", required=True, type=Path, metavar="DIR", help="what `train` wrote"
+    )
+    command.add_argument("--out", required=True, type=Path, metavar="DIR", help="a new folder")
+    args = command.parse_args(argv)
     check_name(args.out)
     config = read_config(args.model)
     vocabulary = read_vocabulary(args.model, config.src_vocab_size)

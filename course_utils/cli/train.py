@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from course_utils.cli.command import parser, refusing, say
+from course_utils.cli.command import parser, refusing, to_stderr
 from course_utils.models.parameters import count_parameters
 from course_utils.text.pairs import Pair
 from course_utils.text.text import printable
@@ -56,16 +56,16 @@ BEGINNINGS = {CONFIG, VOCABULARY, *TEST}  # what a run killed before its first c
 )
 def main(argv: list[str]) -> int:
     """Train a Transformer to translate, and leave a model folder."""
-    own = parser(
+    command = parser(
         "train",
         "Train a Transformer on sentence pairs and keep the weights with the best validation BLEU. "
         f"DIR gets the model, a checkpoint to resume from, and held-out sentences ({TEST[0]}, "
         f"{TEST[1]}) for `evaluate`. Also under torchrun: the processes share each batch.",
     )
-    add_options(own)
-    own.add_argument("--out", required=True, type=Path, metavar="DIR", help="the model folder")
-    own.add_argument("--resume", action="store_true", help="go on with the training in DIR")
-    given = vars(own.parse_args(argv))
+    add_options(command)
+    command.add_argument("--out", required=True, type=Path, metavar="DIR", help="the model folder")
+    command.add_argument("--resume", action="store_true", help="go on with the training in DIR")
+    given = vars(command.parse_args(argv))
     folder, resume = given.pop("out"), given.pop("resume")
     check_name(folder)
     device = processes.best_device()
@@ -129,7 +129,7 @@ def _train(folder: Path, given: Mapping[str, object], device: torch.device) -> i
 
 def _say(line: str) -> None:
     if processes.rank() == 0:
-        say(line)
+        to_stderr(line)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 
-from course_utils.cli.command import add_decoding_options, parser, refusing, say
+from course_utils.cli.command import add_decoding_options, parser, refusing, to_stderr
 from course_utils.training.runs.lines import read_lines, translate_lines
 from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import Refused
@@ -14,7 +14,7 @@ BATCHES_AT_ONCE = 16  # read ahead, so that lines of like length can share a bat
 
 
 def _say(message: str) -> None:
-    say(f"translate: {message}")
+    to_stderr(f"translate: {message}")
 
 
 def _some(lines: Iterator[str], count: int) -> list[str]:
@@ -27,13 +27,13 @@ def _some(lines: Iterator[str], count: int) -> list[str]:
 @refusing("translate", lower="take a smaller --batch-size")
 def main(argv: list[str]) -> None:
     """Translate standard input, line by line, to standard output, in UTF-8."""
-    own = parser(
+    command = parser(
         "translate",
         "Translate standard input to standard output, in UTF-8: one line in, one line out. "
         "Only a line feed ends a line. At a terminal each line is answered at once.",
     )
-    add_decoding_options(own)
-    args = own.parse_args(argv)
+    add_decoding_options(command)
+    args = command.parse_args(argv)
     if sys.stdin is None:
         raise Refused("there is nothing to translate: standard input is closed")
     translator = load_translator(args.model, best_device())

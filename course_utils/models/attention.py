@@ -19,7 +19,7 @@ from course_utils.models.masks import check_boolean, check_mask, combine_masks, 
 def masked_softmax(
     scores: Tensor, valid_lens: Tensor | None = None, *, mask: Tensor | None = None
 ) -> Tensor:
-    """Softmax over the keys (the last axis) that a query may look at (notes 001-27, 002-14).
+    """Softmax over the keys (the last axis) that a query may look at.
 
     Hidden keys get a weight of exactly 0, and so does every key of a query that may look at none.
     The scores are not changed.
@@ -184,7 +184,7 @@ def zero_fully_masked(x: Tensor, mask: Tensor | None) -> Tensor:
 class AdditiveAttention(_Attention):
     """a(q, k) = w_v^T tanh(W_q q + W_k k): queries and keys may differ in size.
 
-    Source: Bahdanau et al. 2015, appendix A.1.2; notes 001-30 to 001-35.
+    Source: Bahdanau et al. 2015, appendix A.1.2.
 
     Args:
         key_size, query_size: sizes of one key and one query.
@@ -214,8 +214,8 @@ class AdditiveAttention(_Attention):
 class DotProductAttention(_Attention):
     """a(q, k) = q^T k / sqrt(d): no parameters, one matrix product.
 
-    Source: Vaswani et al. 2017, section 3.2.1; notes 001-42 to 001-44, 002-69. Without
-    `return_weights` torch's fused kernel runs and nothing of size Tq x Tk is kept.
+    Source: Vaswani et al. 2017, section 3.2.1. Without `return_weights` torch's fused kernel runs
+    and nothing of size Tq x Tk is kept.
     """
 
     def score(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -243,7 +243,7 @@ class DotProductAttention(_Attention):
 
 
 class MultiHeadAttention(nn.Module):
-    """Several attentions side by side, each in its own subspace (notes 001-60 to 001-69).
+    """Several attentions side by side, each in its own subspace.
 
     Source: Vaswani et al. 2017, section 3.2.2. One large projection serves all heads; its output
     is split into h pieces of size d_model / h.

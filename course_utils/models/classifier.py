@@ -29,7 +29,7 @@ def masked_mean(x: Tensor, valid_lens: Tensor) -> Tensor:
 
 
 class SequenceClassifier(nn.Module):
-    """One label for a whole sequence (notes 003-76, 003-82).
+    """One label for a whole sequence.
 
     Args:
         encoder: turns (B, T) ids into (B, T, d_model).

@@ -1,7 +1,7 @@
 """Attention pooling for regression: Nadaraya-Watson, without and with a learned width.
 
 Queries, keys and values are numbers: x at which to predict, x seen, y seen.
-Source: Nadaraya 1964, Watson 1964; notes 001-9 to 001-18.
+Source: Nadaraya 1964, Watson 1964.
 """
 
 import math
@@ -102,7 +102,7 @@ class NWKernelRegression(nn.Module):
 
 
 def sine_data(n: int, noise: float = 0.5, high: float = 5.0) -> tuple[Tensor, Tensor]:
-    """n sorted points of y = 2 sin x + x^0.8 + noise, x uniform in [0, high) (notes 001-9)."""
+    """n sorted points of y = 2 sin x + x^0.8 + noise, x uniform in [0, high)."""
     x = torch.sort(torch.rand(n) * high).values
     return x, true_curve(x) + noise * torch.randn(n)
 

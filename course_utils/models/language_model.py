@@ -14,7 +14,7 @@ from course_utils.models.token_encoder import TokenEncoder, tied_output
 
 
 class LanguageModel(nn.Module):
-    """Encoder blocks under a causal mask, and an output layer (notes 002-5, 002-41, 002-62).
+    """Encoder blocks under a causal mask, and an output layer (Radford et al. 2018).
 
     Args:
         encoder: the trunk; the output layer shares the weights of its embedding.
@@ -37,7 +37,7 @@ class LanguageModel(nn.Module):
 def next_token_log_probs(logits: Tensor, tokens: Tensor) -> Tensor:
     """log P(token t + 1 | tokens up to t): (B, T, V) logits of (B, T) tokens -> (B, T - 1).
 
-    Their sum along a text is the log-probability of all but its first token (notes 002-105).
+    Their sum along a text is the log-probability of all but its first token.
     """
     log_probs = logits[:, :-1].log_softmax(dim=-1)  # (B, T - 1, V)
     return log_probs.gather(-1, tokens[:, 1:, None]).squeeze(-1)

@@ -11,7 +11,7 @@ from course_utils.text.vocab import RESERVED, Vocab
 
 
 class MaskedTokenModel(nn.Module):
-    """Encoder blocks that see both sides, and an output layer (notes 002-4, 002-40).
+    """Encoder blocks that see both sides, and an output layer (Devlin et al. 2019).
 
     Args:
         encoder: the trunk; the output layer shares the weights of its embedding.

@@ -9,7 +9,7 @@ _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 def mask_from_valid_lens(
     valid_lens: Tensor, num_keys: int, batch: int | None = None, num_queries: int | None = None
 ) -> Tensor:
-    """Turn valid lengths (notes 001-27) into a mask, in this one place.
+    """Turn valid lengths into a mask, in this one place.
 
     Args:
         valid_lens: integers, (B,) for one length per sentence or (B, Tq) for one per query.
@@ -62,7 +62,7 @@ def padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
 
 
 def causal_mask(num_queries: int, num_keys: int | None = None, device=None) -> Tensor:
-    """Hide the future (notes 002-28): (1, 1, Tq, Tk), True where the key is not later.
+    """Hide the future: (1, 1, Tq, Tk), True where the key is not later.
 
     The last query stands at the last key, so with more keys than queries (a cache of earlier
     steps) query 0 stands at position Tk - Tq.

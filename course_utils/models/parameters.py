@@ -26,7 +26,7 @@ def on_meta(build) -> nn.Module:
 
 
 def parts(config: TransformerConfig) -> dict[str, int]:
-    """Parameters of the encoder's and decoder's layers and of the embeddings (notes 002-49).
+    """Parameters of the encoder's and decoder's layers and of the embeddings.
 
     Both languages and the output layer share one embedding, as in the paper, so it counts once.
     """

@@ -23,7 +23,7 @@ def frequencies(d: int, base: float = 10_000.0) -> Tensor:
 def sinusoidal_table(max_len: int, d_model: int) -> Tensor:
     """PE[pos, 2i] = sin(pos / 10000^(2i/d)), PE[pos, 2i+1] = cos(pos / 10000^(2i/d)).
 
-    Source: Vaswani et al. 2017, section 3.5; notes 000-3 to 000-9, 001-81.
+    Source: Vaswani et al. 2017, section 3.5.
 
     Returns:
         (max_len, d_model) float32, computed in float64.
@@ -59,7 +59,7 @@ def _check(x: Tensor, offset: int, table: Tensor) -> None:
 
 
 class PositionalEncoding(nn.Module):
-    """Add the sinusoidal table to the embeddings, then drop out (notes 000-2, 000-10).
+    """Add the sinusoidal table to the embeddings, then drop out (Vaswani et al. 2017).
 
     The table is a buffer: it moves with the module and is not trained. It is not saved, since it
     can be computed anew, so `max_len` may differ between a saved model and the one that loads it.
@@ -82,7 +82,7 @@ class PositionalEncoding(nn.Module):
 
 
 class LearnedPositionalEmbedding(nn.Module):
-    """Add one trained vector per position, as for words (notes 002-9, 003-80).
+    """Add one trained vector per position, as for words (Gehring et al. 2017).
 
     Args and call are those of `PositionalEncoding`.
     """

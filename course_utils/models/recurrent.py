@@ -18,7 +18,7 @@ from course_utils.models.masks import check_tokens, mask_from_lengths, mask_from
 class GRUEncoder(nn.Module):
     """Read the source; padding is left out, so a sentence means the same in any batch.
 
-    Source: notes 001-46, 001-50.
+    Source of encoder, decoder and GRU: Cho et al. 2014.
 
     Args:
         vocab_size, embed_size, num_hiddens, num_layers: sizes.
@@ -67,14 +67,14 @@ class RecurrentState:
 
 
 class GRUDecoder(nn.Module):
-    """Decode with one context for all steps: the encoder's last state (notes 001-46, 001-47).
+    """Decode with one context for all steps: the encoder's last state.
 
     Args:
         vocab_size, embed_size, num_hiddens, num_layers: sizes; the last two as the encoder's.
         dropout: between the layers, in training.
-        deep_output: say the next token from the hidden state, the context and the token just read
-            (Bahdanau et al. 2015, appendix A.2.2), and not from the hidden state alone as in the
-            notes. It learns several times faster.
+        deep_output: predict the next token from the hidden state, the context and the token just
+            read (Bahdanau et al. 2015, appendix A.2.2), and not from the hidden state alone. It
+            learns several times faster.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class GRUDecoder(nn.Module):
         read_size = num_hiddens + embed_size if deep_output else 0
         self.output = nn.Linear(num_hiddens + read_size, vocab_size)
 
-    def say(self, outputs: Tensor, read: Tensor) -> Tensor:
+    def predict(self, outputs: Tensor, read: Tensor) -> Tensor:
         """GRU outputs (B, T, n) and what the GRU read (B, T, n + embed) -> logits (B, T, V)."""
         return self.output(torch.cat([outputs, read], dim=-1) if self.deep_output else outputs)
 
@@ -100,15 +100,15 @@ class GRUDecoder(nn.Module):
         context = state.context.unsqueeze(1).expand(-1, tgt.shape[1], -1)  # (B, T, n)
         read = torch.cat([context, self.embedding(tgt)], dim=-1)  # (B, T, n + embed)
         outputs, hidden = self.gru(read, state.hidden)
-        logits, state = self.say(outputs, read), replace(state, hidden=hidden)
+        logits, state = self.predict(outputs, read), replace(state, hidden=hidden)
         return (logits, state, None) if return_weights else (logits, state)
 
 
 class BahdanauDecoder(GRUDecoder):
     """Decode with a new context at every step: attention over all encoder outputs.
 
-    Source: Bahdanau et al. 2015; notes 001-48 to 001-52. The query is the decoder's last hidden
-    state, keys and values are the encoder outputs.
+    Source: Bahdanau et al. 2015. The query is the decoder's last hidden state, keys and values are
+    the encoder outputs.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class BahdanauDecoder(GRUDecoder):
             output, hidden = self.gru(read[-1], hidden)
             outputs.append(output)
             maps.append(weights)
-        logits = self.say(torch.cat(outputs, dim=1), torch.cat(read, dim=1))
+        logits = self.predict(torch.cat(outputs, dim=1), torch.cat(read, dim=1))
         state = replace(state, hidden=hidden)
         return (logits, state, torch.cat(maps, dim=2)) if return_weights else (logits, state)
 

@@ -13,7 +13,7 @@ from course_utils.models.trunk import initialise, last_norm, position_layer, run
 
 
 class TokenEncoder(nn.Module):
-    """Embedding, positions and encoder blocks (notes 003-82, 002-6).
+    """Embedding, positions and encoder blocks.
 
     Args:
         vocab_size: number of token ids.

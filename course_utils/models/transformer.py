@@ -51,13 +51,15 @@ class TransformerConfig:
 
 
 class PositionWiseFFN(nn.Module):
-    """Two linear layers applied to every position on its own (notes 001-90, 002-25).
+    """Two linear layers applied to every position on its own.
+
+    Source: Vaswani et al. 2017, section 3.3.
 
     Args:
         d_model: size of input and output.
         d_ff: size in between.
         dropout: share of the hidden units that is dropped in training.
-        activation: F.relu as in the paper, or F.gelu as in note 002.
+        activation: F.relu as in the paper, or F.gelu as in BERT and GPT.
     """
 
     def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0, activation=F.relu):
@@ -73,11 +75,12 @@ class PositionWiseFFN(nn.Module):
 
 
 class AddNorm(nn.Module):
-    """Residual connection and layer normalisation around one sub-layer (notes 001-95, 002-22).
+    """Residual connection and layer normalisation around one sub-layer.
 
     Post-norm (the paper): LayerNorm(x + dropout(sublayer(x))).
     Pre-norm (`norm_first`): x + dropout(sublayer(LayerNorm(x))).
-    A sub-layer is therefore written `addnorm(x, sublayer(addnorm.before(x)))` for both.
+    A sub-layer is therefore written `addnorm(x, sublayer(addnorm.before(x)))` for both. Source: He
+    et al. 2016; Ba et al. 2016; of the two orders Xiong et al. 2020.
 
     Args:
         normalized_shape: d_model; the statistics are taken per token.
@@ -103,7 +106,7 @@ class AddNorm(nn.Module):
 class EncoderBlock(nn.Module):
     """Self-attention, then the feed-forward network; the shape stays (B, Ts, d_model).
 
-    Source: Vaswani et al. 2017, section 3.1; notes 001-96, 002-72, 003-73.
+    Source: Vaswani et al. 2017, section 3.1.
     """
 
     def __init__(
@@ -143,11 +146,12 @@ class EncoderBlock(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """Masked self-attention, cross-attention, feed-forward network (notes 001-104 to 001-107).
+    """Masked self-attention, cross-attention, feed-forward network.
 
     The same block serves whole sentences and single steps: it returns the self-attention keys and
     values of all positions so far, and takes those of earlier positions as `past`. The keys and
-    values of the source are projected once per sentence, by `project_source`.
+    values of the source are projected once per sentence, by `project_source`. Source: Vaswani et
+    al. 2017, section 3.1.
     """
 
     def __init__(
@@ -247,7 +251,7 @@ class DecoderState:
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder for translation (notes 001-99 to 001-110).
+    """Encoder and decoder for translation (Vaswani et al. 2017).
 
     `model(src, src_lens, tgt)` gives the logits of every next token under teacher forcing.
     `model.start(src, src_lens)` and `model.decode(tokens, state)` decode step by step.

@@ -1,4 +1,4 @@
-"""Data parallel training in its smallest form: several processes, one model (notes 002-55, 002-77).
+"""Data parallel training in its smallest form: several processes, one model.
 
     torchrun --standalone --nproc_per_node 2 -m course_utils.training.data_parallel FILE
 
@@ -84,10 +84,10 @@ def work(out: Path, store: str = "env://") -> None:
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=world)
     by_hand, automatic = NextToken(), NextToken()
-    own_norms = train(by_hand, rank, world, after_backward=average_gradients)
+    local_norms = train(by_hand, rank, world, after_backward=average_gradients)
     train(DistributedDataParallel(automatic), rank, world)
     norms = [None] * world
-    dist.all_gather_object(norms, own_norms)
+    dist.all_gather_object(norms, local_norms)
     if rank == 0:
         states = {"by hand": by_hand.state_dict(), "DDP": automatic.state_dict()}
         torch.save({"states": states, "norms": norms}, out)
@@ -134,10 +134,10 @@ def launch(
     with tempfile.TemporaryDirectory() as name:
         folder, running = Path(name), []
         try:
-            for command, own in _commands(processes, folder, torchrun):
+            for command, needed in _commands(processes, folder, torchrun):
                 running.append(
                     subprocess.Popen(
-                        command, env=os.environ | common | own, text=True,
+                        command, env=os.environ | common | needed, text=True,
                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                     )
                 )  # fmt: skip

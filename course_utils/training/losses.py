@@ -1,6 +1,6 @@
 """The loss over real tokens; and label smoothing by hand, where all other answers get a little.
 
-Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4; notes 002-52.
+Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
 """
 
 import math

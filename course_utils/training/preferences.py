@@ -2,7 +2,7 @@
 
 A reward is learned from pairs of which somebody prefers one (Bradley-Terry); then a policy, a
 distribution over the answers, is moved towards high reward while a KL term holds it near the
-reference (notes 002-48). All of it is what RLHF does with whole texts instead of K answers.
+reference. All of it is what RLHF does with whole texts instead of K answers.
 """
 
 import torch

@@ -44,8 +44,8 @@ class Translator:
         """One translation for each text, in order; an empty text gives an empty translation."""
         if isinstance(texts, str):
             raise TypeError("translate takes a list of sentences: write translate([text])")
-        ids = [self.source.encode(text) for text in texts]
-        return [self.target.decode(said) for said in self.decode(ids, beam, max_len, batch_size)]
+        sources = [self.source.encode(text) for text in texts]
+        return [self.target.decode(ids) for ids in self.decode(sources, beam, max_len, batch_size)]
 
     def decode(
         self, sources: Sequence[Sequence[int]], beam: int, max_len: int, batch_size: int
@@ -56,8 +56,8 @@ class Translator:
         filled.sort(key=lambda i: len(sources[i]))  # like lengths together: less padding
         for start in range(0, len(filled), batch_size):
             chunk = filled[start : start + batch_size]
-            said = self._decode([sources[i] for i in chunk], beam, max_len)
-            for i, ids in zip(chunk, said, strict=True):
+            found = self._decode([sources[i] for i in chunk], beam, max_len)
+            for i, ids in zip(chunk, found, strict=True):
                 results[i] = ids
         return results
 

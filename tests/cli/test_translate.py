@@ -256,12 +256,12 @@ def test_heatmap_shows_the_models_own_translation(tmp_path, capsys, monkeypatch)
         return original(weights, **options)
 
     monkeypatch.setattr(heatmap, "show_heatmaps", recorded)
-    assert draw(capsys, tmp_path / "map.png", "--text", "I lost.", "--head", "2")[0] == 0
+    assert draw(capsys, tmp_path / "map.png", "--text", "I lost.", "--head", "1")[0] == 0
     translator = load_translator(talking_folder())
     said = translate_lines(translator, ["I lost."])[0]
     assert seen["yticklabels"] == [*translator.target.tokens(said), "<eos>"]
     assert seen["xticklabels"] == [*translator.source.tokens("I lost."), "<eos>"]
-    assert seen["titles"] == ["Cross-attention: layer 1, head 2"]
+    assert seen["titles"] == ["Cross-attention: layer 0, head 1"]
     maps = translator.attention_maps("I lost.", said)[0]["cross"]
     torch.testing.assert_close(seen["weights"], maps[0, 1])
 
@@ -270,9 +270,9 @@ def test_the_choice_of_layer_and_head_is_said():
     weights = torch.rand(3, 2, 4, 5)
     for layer, head, wanted, title in (
         (None, None, weights.mean((0, 1)), "mean of 3 layers, mean of 2 heads"),
-        (2, None, weights[1].mean(0), "layer 2, mean of 2 heads"),
-        (None, 1, weights[:, 0].mean(0), "mean of 3 layers, head 1"),
-        (3, 2, weights[2, 1], "layer 3, head 2"),
+        (1, None, weights[1].mean(0), "layer 1, mean of 2 heads"),
+        (None, 0, weights[:, 0].mean(0), "mean of 3 layers, head 0"),
+        (2, 1, weights[2, 1], "layer 2, head 1"),
     ):
         chosen, said = heatmap.choose(weights, layer, head)
         torch.testing.assert_close(chosen, wanted)
@@ -282,8 +282,8 @@ def test_the_choice_of_layer_and_head_is_said():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--text", "Go.", "--layer", "2"], "--layer must lie in 1..1 for this model, got 2"),
-        (["--text", "Go.", "--target", "Va !", "--head", "3"], "--head must lie in 1..2"),
+        (["--text", "Go.", "--layer", "1"], "--layer must lie in 0..0 for this model, got 1"),
+        (["--text", "Go.", "--target", "Va !", "--head", "2"], "--head must lie in 0..1"),
         (["--text", " "], "--text has 0 pieces, this model takes 1..31"),
         (["--text", "a b c " * 20], "this model takes 1..31"),
         (["--text", "Go.", "--target", "x" * 90], "the target has"),

@@ -1,4 +1,4 @@
-"""Adapters: a small bottleneck behind every sub-layer (notes 002-44)."""
+"""Adapters: a small bottleneck behind every sub-layer."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -24,8 +24,8 @@ def load_task_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     Raises:
         ValueError: the model trains other tensors than those given, or of other shapes.
     """
-    own = {n: p for n, p in model.named_parameters() if p.requires_grad}
-    sizes, given = ({n: tuple(p.shape) for n, p in some.items()} for some in (own, weights))
+    trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    sizes, given = ({n: tuple(p.shape) for n, p in some.items()} for some in (trained, weights))
     if sizes != given:
         odd = sorted(dict(sizes.items() ^ given.items()))
         raise ValueError(
@@ -33,7 +33,7 @@ def load_task_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
             "with the method and the sizes with which they were trained"
         )
     with torch.no_grad():
-        for name, parameter in own.items():
+        for name, parameter in trained.items():
             parameter.copy_(weights[name])
 
 

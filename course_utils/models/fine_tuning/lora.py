@@ -1,4 +1,4 @@
-"""LoRA: a frozen matrix and a trained one of low rank beside it (notes 002-45)."""
+"""LoRA: a frozen matrix and a trained one of low rank beside it."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Prefix-tuning: trained keys and values that every query may look at (notes 002-46)."""
+"""Prefix-tuning: trained keys and values that every query may look at."""
 
 import torch
 import torch.nn.functional as F

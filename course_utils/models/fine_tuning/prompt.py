@@ -1,4 +1,4 @@
-"""Prompt-tuning: trained vectors before the embeddings of the tokens (notes 002-47)."""
+"""Prompt-tuning: trained vectors before the embeddings of the tokens."""
 
 import torch
 import torch.nn.functional as F

@@ -13,7 +13,7 @@ def lsh_buckets(x: Tensor, rotation: Tensor) -> Tensor:
     """The bucket of each vector: which of +-r_1, +-r_2, ... it points to most.
 
     Vectors at a small angle mostly share a bucket, whatever their lengths. Source: Reformer
-    (Kitaev et al. 2020), section 2; notes 002-58.
+    (Kitaev et al. 2020), section 2.
 
     Args:
         x: (..., T, d).

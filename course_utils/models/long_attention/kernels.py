@@ -31,8 +31,8 @@ def linear_attention(
 ) -> Tensor:
     """Attention with the weights features(q) . features(k), in time linear in T.
 
-    Source: Katharopoulos et al. 2020, equations 6 to 9; notes 002-36, 002-60. The causal form
-    keeps the running sums of all T positions, T * m * v numbers; as a loop it needs one of them.
+    Source: Katharopoulos et al. 2020, equations 6 to 9. The causal form keeps the running sums of
+    all T positions, T * m * v numbers; as a loop it needs one of them.
 
     Args:
         queries, keys, values: (B, h, T, d), (B, h, T, d), (B, h, T, v).
@@ -72,7 +72,7 @@ class RandomFeatures:
 
     phi(x) = exp(w . x - |x|^2 / 2) / sqrt(m) for m random directions w, after x / d^(1/4).
     Source: Choromanski et al. 2021, lemma 1 (positive features) and section 3 (orthogonal
-    directions); notes 002-60.
+    directions).
 
     Args:
         d: size of a query.

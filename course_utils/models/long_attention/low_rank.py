@@ -17,8 +17,8 @@ def low_rank_attention(
 ) -> Tensor:
     """Attention over r mixtures of the T keys and values.
 
-    Source: Linformer (Wang et al. 2020), section 4; notes 002-36. The mixing matrices have T
-    columns, so T is fixed, and every mixture holds the future, so there is no causal form.
+    Source: Linformer (Wang et al. 2020), section 4. The mixing matrices have T columns, so T is
+    fixed, and every mixture holds the future, so there is no causal form.
 
     Args:
         queries, keys, values: (B, h, T, d), (B, h, T, d), (B, h, T, v).

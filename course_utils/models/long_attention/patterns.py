@@ -25,8 +25,7 @@ def _distance(num_tokens: int) -> Tensor:
 def window_mask(num_tokens: int, radius: int, *, causal: bool = False) -> Tensor:
     """Keys at most `radius` positions away: 2 * radius + 1 of them, radius + 1 if causal.
 
-    Source: Longformer (Beltagy et al. 2020), section 3.1, whose window w is 2 * radius; notes
-    002-35, 002-38.
+    Source: Longformer (Beltagy et al. 2020), section 3.1, whose window w is 2 * radius.
 
     Raises:
         ValueError: there is no token, or the radius is negative.
@@ -39,7 +38,7 @@ def window_mask(num_tokens: int, radius: int, *, causal: bool = False) -> Tensor
 
 
 def global_mask(num_tokens: int, positions: Iterable[int]) -> Tensor:
-    """Tokens that look at all and are looked at by all (Longformer; notes 002-59).
+    """Tokens that look at all and are looked at by all (Longformer).
 
     Raises:
         ValueError: there is no token, or a position is not in 0..num_tokens - 1.
@@ -54,7 +53,7 @@ def global_mask(num_tokens: int, positions: Iterable[int]) -> Tensor:
 
 
 def random_mask(num_tokens: int, per_query: int, seed: int = 0) -> Tensor:
-    """`per_query` different keys for each query, drawn once: BigBird's third part (notes 002-59).
+    """`per_query` different keys for each query, drawn once: BigBird's third part.
 
     Raises:
         ValueError: there is no token, or more keys are asked for than there are.
@@ -68,7 +67,7 @@ def random_mask(num_tokens: int, per_query: int, seed: int = 0) -> Tensor:
 
 
 def segment_mask(num_tokens: int, segment: int, before: int = 1) -> Tensor:
-    """Causal, within the query's own segment and `before` segments before it (notes 002-37).
+    """Causal, within the query's own segment and `before` segments before it.
 
     Raises:
         ValueError: there is no token, a segment is shorter than 1, or `before` is negative.

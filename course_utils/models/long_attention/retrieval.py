@@ -9,7 +9,7 @@ from course_utils.models.long_attention.input_checks import check_attention
 
 
 def top_k_attention(queries: Tensor, keys: Tensor, values: Tensor, k: int) -> Tensor:
-    """Exact attention over each query's k best keys (notes 002-38).
+    """Exact attention over each query's k best keys.
 
     All Tq x Tk scores are computed to find them; a real store has an index that finds most of
     them without.

@@ -14,8 +14,8 @@ _DROPOUTS = (
 class ReversibleBlock(nn.Module):
     """y1 = x1 + f(x2), y2 = x2 + g(y1), which can be undone whatever f and g are.
 
-    Source: Reformer (Kitaev et al. 2020), section 3, after RevNet (Gomez et al. 2017); notes
-    002-58. In a Reformer f is attention and g the feed-forward network.
+    Source: Reformer (Kitaev et al. 2020), section 3, after RevNet (Gomez et al. 2017). In a
+    Reformer f is attention and g the feed-forward network.
 
     Args:
         f, g: modules from (B, T, d) to the same shape, without randomness.

@@ -12,7 +12,7 @@ from course_utils.models.transformer import AddNorm, PositionWiseFFN
 
 
 class RelativeAttention(nn.Module):
-    """Causal multi-head attention whose scores know distances, not positions (notes 002-57).
+    """Causal multi-head attention whose scores know distances, not positions.
 
         score(i, j) = (q_i + u) . k_j + (q_i + v) . r_(i - j), divided by the root of d / h
 
@@ -80,7 +80,7 @@ class SegmentLayer(nn.Module):
 
 
 class SegmentReader(nn.Module):
-    """A stack that hands on what each layer read, without gradient (notes 002-37, 002-57).
+    """A stack that hands on what each layer read, without gradient.
 
     Args:
         memory_len: how many tokens each layer remembers.

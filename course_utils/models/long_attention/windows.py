@@ -30,7 +30,7 @@ def window_attention(
     """Exact attention under `window_mask`, with the first `num_global` tokens as global ones.
 
     The queries are cut into blocks of `radius`. A block and its two neighbours hold every key
-    that its window can reach. Source: Longformer (Beltagy et al. 2020); notes 002-35, 002-59.
+    that its window can reach. Source: Longformer (Beltagy et al. 2020).
 
     Args:
         queries, keys, values: (B, h, T, d), (B, h, T, d), (B, h, T, v).
@@ -100,7 +100,7 @@ def _look_at_all(queries: Tensor, keys: Tensor, values: Tensor, seen: Tensor, ca
 
 
 def block_summary_attention(queries: Tensor, keys: Tensor, values: Tensor, block: int) -> Tensor:
-    """Own block exactly, every other block by the means of its keys and values (notes 002-38).
+    """Own block exactly, every other block by the means of its keys and values.
 
     A mean stands for `block` keys, so its score is raised by log(block). Where the keys of each
     block are equal the result is exact attention.
@@ -119,9 +119,9 @@ def block_summary_attention(queries: Tensor, keys: Tensor, values: Tensor, block
     check_divides(block, queries.shape[2], "block")
     q, k, v = (x.unflatten(2, (-1, block)) for x in (queries, keys, values))  # (B, h, N, b, .)
     mean_k, mean_v = k.mean(3)[:, :, None], v.mean(3)[:, :, None]  # (B, h, 1, N, .)
-    own = q @ k.mT / math.sqrt(q.shape[-1])  # (B, h, N, b, b)
+    within = q @ k.mT / math.sqrt(q.shape[-1])  # (B, h, N, b, b)
     others = q @ mean_k.mT / math.sqrt(q.shape[-1]) + math.log(block)  # (B, h, N, b, N)
     itself = torch.eye(q.shape[2], dtype=torch.bool, device=q.device)[:, None]  # (N, 1, N)
     others = others.masked_fill(itself, -math.inf)
-    weights = torch.cat([own, others], -1).softmax(-1)
+    weights = torch.cat([within, others], -1).softmax(-1)
     return (weights[..., :block] @ v + weights[..., block:] @ mean_v).flatten(2, 3)

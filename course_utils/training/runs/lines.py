@@ -11,17 +11,17 @@ ENDS = (".!?\u2026", ",;:")  # where a long line is best cut, in this order
 BOM = "\ufeff"
 
 
-def read_lines(stream: Iterable[bytes], say: Callable[[str], None]) -> Iterator[str]:
+def read_lines(stream: Iterable[bytes], warn: Callable[[str], None]) -> Iterator[str]:
     """The lines of a UTF-8 stream, which only a line feed ends; a leading byte-order mark goes.
 
-    Bytes that are no UTF-8 become U+FFFD, and `say` is told so.
+    Bytes that are no UTF-8 become U+FFFD, and `warn` is told so.
     """
     for number, line in enumerate(stream, start=1):
         line = line.removesuffix(b"\n")
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            say(f"line {number} is not UTF-8 ({error.reason}): the bytes at fault were replaced")
+            warn(f"line {number} is not UTF-8 ({error.reason}): the bytes at fault were replaced")
             text = line.decode("utf-8", errors="replace")
         yield text.removeprefix(BOM) if number == 1 else text
 
@@ -84,10 +84,10 @@ def translate_lines(
             on_cut(index, len(parts))
         pieces += parts
         owners += [index] * len(parts)
-    said: list[list[str]] = [[] for _ in lines]
+    translations: list[list[str]] = [[] for _ in lines]
     for owner, ids in zip(owners, _decode(translator, pieces, beam, batch_size), strict=True):
-        said[owner].append(translator.target.decode(ids))
-    return [one_line(" ".join(texts)) for texts in said]
+        translations[owner].append(translator.target.decode(ids))
+    return [one_line(" ".join(texts)) for texts in translations]
 
 
 def _decode(

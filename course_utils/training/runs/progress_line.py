@@ -45,13 +45,13 @@ class Report:
     def validated(self, step: int, progress: float, bleu: float, best: bool) -> None:
         """A validation is done. Its time does not count as time per token."""
         verdict = "the best so far" if best else "not the best"
-        self.say(
+        self.write(
             f"update {step:,} ({min(1.0, progress):.0%}): {self._numbers()}, "
             f"validation BLEU {bleu:.2f}, {verdict}"
         )
         self.tokens, self.began = 0, time.monotonic()
 
-    def say(self, line: str) -> None:
+    def write(self, line: str) -> None:
         """Write a line above the bar."""
         if not self.quiet:
             tqdm.write(line, file=sys.stderr)

@@ -83,21 +83,21 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def add_options(own: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options; one that is not given leaves no trace in the parsed arguments."""
     defaults = {field.name: field.default for field in fields(Settings)}
-    own.add_argument(
+    parser.add_argument(
         "--corpus", metavar="NAME_OR_TSV", default=argparse.SUPPRESS,
         help="small-world, everyday, fra-eng, or a file of source, tab, target",
     )  # fmt: skip
-    budget = own.add_mutually_exclusive_group()
+    budget = parser.add_mutually_exclusive_group()
     for name, (kind, text) in BUDGET.items():
         budget.add_argument(f"--{name}", type=kind, metavar="N", help=text,
                             default=argparse.SUPPRESS)  # fmt: skip
     for name, (kind, text) in OPTIONS.items():
         if defaults[name] is not None:
             text += f" (default {defaults[name]})"
-        own.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=text,
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=text,
                          default=argparse.SUPPRESS)  # fmt: skip
 
 
@@ -136,12 +136,11 @@ def resumed_settings(stored: Mapping[str, object], given: Mapping[str, object]) 
         raise Refused(f"the checkpoint is of another version: {str(error)[:200]}") from None
     _check(settings)
     _check_sizes(settings)
-    own = asdict(settings)
+    kept = asdict(settings)
     changed = [
-        f"--{name.replace('_', '-')} {'was ' + str(own[name]) if own[name] else 'was not given'}, "
-        f"now {value}"
+        f"--{name.replace('_', '-')} was {kept[name] or 'not given'}, now {value}"
         for name, value in given.items()
-        if own[name] != value
+        if kept[name] != value
     ]
     if changed:
         raise Refused(
