@@ -22,6 +22,9 @@ from course_utils.text.vocab import Vocab
 from course_utils.training.decoding import greedy_decode
 from course_utils.training.runs.engine import mean_loss
 
+CONFIG = TransformerConfig(
+    V, V, D_MODEL, HEADS, D_FF, LAYERS, LAYERS, DROPOUT, inner_dropout=0.0, max_len=MAX_LEN
+)
 NEVER = -1  # no token is this one: decoding goes on to the last step
 
 
@@ -29,10 +32,7 @@ class Course:
     """Ours."""
 
     def __init__(self, device: torch.device):
-        config = TransformerConfig(
-            V, V, D_MODEL, HEADS, D_FF, LAYERS, LAYERS, DROPOUT, inner_dropout=0.0, max_len=MAX_LEN
-        )
-        self.model = Transformer(config).to(device)
+        self.model = Transformer(CONFIG).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
 
     def train(self, batch: Batch) -> None:
@@ -47,8 +47,7 @@ class Torch:
     """torch.nn.Transformer; it has no cache, so each step reads the whole beginning again."""
 
     def __init__(self, device: torch.device):
-        sizes = V, D_MODEL, HEADS, D_FF, LAYERS, DROPOUT, MAX_LEN
-        self.model = TorchModules(*sizes).to(device)
+        self.model = TorchModules(CONFIG).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
 
     def train(self, batch: Batch) -> None:

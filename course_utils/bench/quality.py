@@ -49,10 +49,8 @@ def main(argv: list[str]) -> None:
     examples = encode(split.train, vocabulary, settings.max_len)
     device = best_device()
     torch.manual_seed(settings.seed)  # on all threads, as `train`
-    c = settings.model_config(len(vocabulary), max(positions(examples), STEPS))
-    model = TorchModules(
-        c.src_vocab_size, c.d_model, c.num_heads, c.d_ff, c.num_encoder_layers, c.dropout, c.max_len
-    ).to(device)
+    config = settings.model_config(len(vocabulary), max(positions(examples), STEPS))
+    model = TorchModules(config).to(device)
     updates = fit(model, examples, settings, device)
     sources = vocabulary.encode_all([pair.source for pair in split.test])
     said = [vocabulary.decode(ids) for ids in translate(model, sources, device)]

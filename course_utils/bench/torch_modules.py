@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from course_utils.bench.usual import last_tokens
 from course_utils.models.masks import causal_mask
 from course_utils.models.positional import sinusoidal_table
+from course_utils.models.transformer import TransformerConfig
 from course_utils.text.vocab import Vocab
 
 
@@ -12,29 +13,21 @@ class TorchModules(nn.Module):
     """torch.nn.Transformer between embeddings and an output layer.
 
     Args:
-        vocab_size: of both languages.
-        max_len: the most positions on a side.
+        config: the sizes; of its dropouts and switches torch knows `dropout` alone.
     """
 
-    def __init__(
-        self,
-        vocab_size: int,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        num_layers: int,
-        dropout: float,
-        max_len: int,
-    ):
+    def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.source = nn.Embedding(vocab_size, d_model)
-        self.target = nn.Embedding(vocab_size, d_model)
-        self.register_buffer("table", sinusoidal_table(max_len, d_model))
-        self.dropout = nn.Dropout(dropout)
+        c = config
+        self.source = nn.Embedding(c.src_vocab_size, c.d_model)
+        self.target = nn.Embedding(c.tgt_vocab_size, c.d_model)
+        self.register_buffer("table", sinusoidal_table(c.max_len, c.d_model))
+        self.dropout = nn.Dropout(c.dropout)
         self.body = nn.Transformer(
-            d_model, num_heads, num_layers, num_layers, d_ff, dropout, batch_first=True
-        )
-        self.output = nn.Linear(d_model, vocab_size)
+            c.d_model, c.num_heads, c.num_encoder_layers, c.num_decoder_layers, c.d_ff, c.dropout,
+            batch_first=True,
+        )  # fmt: skip
+        self.output = nn.Linear(c.d_model, c.tgt_vocab_size)
 
     def embed(self, ids: Tensor, embedding: nn.Embedding) -> Tensor:
         """(B, T) -> (B, T, d_model), positions added."""

@@ -15,6 +15,7 @@ from course_utils.bench.peers import PEERS, Course, Torch, available
 from course_utils.bench.rounds import FLOOR, Measurement, take_turns
 from course_utils.bench.setting import LONG, SHORT, random_batch
 from course_utils.bench.torch_modules import TorchModules
+from course_utils.models.transformer import TransformerConfig
 from course_utils.text.batches import Example
 from course_utils.text.vocab import Vocab
 from course_utils.training.runs.settings import Settings
@@ -190,7 +191,7 @@ def test_a_plain_loop_learns_and_translates(monkeypatch):
         for line in lines
     ]
     torch.manual_seed(0)
-    model = TorchModules(20, 32, 2, 64, 1, 0.0, 64)
+    model = TorchModules(TransformerConfig(20, 20, 32, 2, 64, 1, 1, 0.0, max_len=64))
     settings = Settings("toy", minutes=5, d_model=32, smoothing=0.0)
     assert quality.fit(model, examples, settings, CPU) == 299
     sources = [e.source[:-1] for e in examples[:100]]
