@@ -32,18 +32,17 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, lowercase: boo
     """
     from sacrebleu.metrics import BLEU
 
-    return _score(BLEU(lowercase=lowercase), hypotheses, references)
+    return _score("BLEU", BLEU(lowercase=lowercase), hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """Corpus chrF2 from 0 to 100 by sacreBLEU, cased; raises what `bleu` raises."""
     from sacrebleu.metrics import CHRF
 
-    return _score(CHRF(), hypotheses, references)
+    return _score("chrF2", CHRF(), hypotheses, references)
 
 
-def _score(metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    name = metric.name
+def _score(name: str, metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise TypeError(f"{name} takes two lists of sentences: write [hypothesis] and [reference]")
     if len(hypotheses) != len(references) or not references:
