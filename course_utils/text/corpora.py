@@ -9,20 +9,21 @@ import io
 import os
 import random
 import re
+import unicodedata
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_utils.text.pairs import Pair
-from course_utils.text.small_world import small_world
+from course_utils.text.small_world import LARGEST, small_world
 from course_utils.text.text import normalise
 
 SHIPPED = ("small-world", "everyday")
 _EVERYDAY = Path(__file__).with_name("everyday.tsv")
 _PATIENCE = 30  # seconds without a byte after which a download has failed
 _BOM = b"\xef\xbb\xbf"
-_LINE_END = re.compile(rb"\r\n|\n|\r")  # not splitlines: U+2028 is no line end
+_LINE_END = re.compile(r"\r\n|\n|\r")  # not splitlines: U+2028 is no line end
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def load_corpus(name_or_path: str | os.PathLike, size: int | None = None) -> Cor
     if size is not None and size < 1:
         raise CorpusError(f"size must be at least 1, got {size}")
     if name == "small-world":
-        return Corpus(name, small_world("train", size))
+        return Corpus(name, small_world("train", size and min(size, LARGEST["train"])))
     if name == "everyday":
         return _truncate(_parse(name, _EVERYDAY.read_bytes()), size)
     if name == "fra-eng":
@@ -222,37 +223,43 @@ def _member_of(path: Path, data: bytes, member: str) -> bytes:
 def _parse(name: str, data: bytes) -> Corpus:
     """Tab-separated lines to pairs; what does not fit or is mended is counted with its reason."""
     corpus = Corpus(name, [])
-    lines = _LINE_END.split(data.removeprefix(_BOM))
-    if not lines[-1].strip():
-        lines.pop()
+    lines = _lines(name, data)
     corpus.lines = len(lines)
     for number, line in enumerate(lines, start=1):
-        raw = _decode(name, number, line).split("\t")
+        raw = line.split("\t")
         columns = [normalise(column) for column in raw]
         if reason := _fault(columns):
             corpus.dropped.setdefault(reason, []).append(number)
             continue
         corpus.pairs.append(Pair(columns[0], columns[1]))
-        for change in _changes(raw, columns):
-            corpus.mended.setdefault(change, []).append(number)
+        if columns != raw:
+            for change in _changes(raw, columns):
+                corpus.mended.setdefault(change, []).append(number)
     if not corpus.pairs:
         raise CorpusError(f"{corpus}. A corpus has one pair a line: source, tab, target, in UTF-8")
     return corpus
 
 
-def _decode(name: str, number: int, line: bytes) -> str:
+def _lines(name: str, data: bytes) -> list[str]:
+    """The lines of a file in UTF-8, whatever ends them; a byte-order mark and an empty end go."""
+    data = data.removeprefix(_BOM)
     try:
-        text = line.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
+        number = len(_LINE_END.split(data[: error.start].decode("utf-8")))
         raise CorpusError(
             f"{name}, line {number} is not UTF-8 ({error.reason}): save the file as UTF-8"
         ) from None
+    lines = _LINE_END.split(text) if "\r" in text else text.split("\n")
     if "\0" in text:
+        number = next(number for number, line in enumerate(lines, start=1) if "\0" in line)
         raise CorpusError(
             f"{name}, line {number} holds a NUL character: this is no text, or text in UTF-16; "
             "save the file as UTF-8"
         )
-    return text
+    if not lines[-1].strip():
+        lines.pop()
+    return lines
 
 
 def _changes(raw: list[str], columns: list[str]) -> Iterator[str]:
@@ -265,13 +272,11 @@ def _changes(raw: list[str], columns: list[str]) -> Iterator[str]:
 
 def _fault(columns: list[str]) -> str | None:
     """Why these columns are no pair, or None."""
-    if columns == [""]:
-        return "nothing on the line"
-    if len(columns) < 2:
-        return "no tab"
-    if not (columns[0] and columns[1]):
+    if len(columns) > 1 and columns[0] and columns[1]:
+        return None
+    if len(columns) > 1:
         return "an empty side"
-    return None
+    return "no tab" if columns[0] else "nothing on the line"
 
 
 def _truncate(corpus: Corpus, size: int | None) -> Corpus:
@@ -279,9 +284,25 @@ def _truncate(corpus: Corpus, size: int | None) -> Corpus:
     return corpus
 
 
-def reads_as(source: str) -> str:
-    """What a source is when it is held out: case and final punctuation make no other sentence."""
-    return source.lower().rstrip(" .!?")
+class _Marks(dict):
+    """For `str.translate`: None, which deletes, for what is no letter, digit or symbol."""
+
+    def __missing__(self, code: int) -> int | None:
+        kind = unicodedata.category(chr(code))
+        self[code] = None if kind[0] in "PZ" or kind in ("Cc", "Cf") else code
+        return self[code]
+
+
+_MARKS = _Marks()
+
+
+def reads_as(text: str) -> str:
+    """What a text is when it is held out: case, punctuation and spaces make no other text.
+
+    >>> reads_as("Hello, Marc!") == reads_as("hello Marc.")
+    True
+    """
+    return text.casefold().translate(_MARKS) or text
 
 
 def split_by_source(
@@ -298,8 +319,14 @@ def split_by_source(
         ValueError: there are not more than `held_out` sources.
     """
     keys = [reads_as(pair.source) for pair in pairs]
-    # ranked by hash, so that the choice does not depend on the order or number of the pairs
-    ranked = sorted(set(keys), key=lambda key: hashlib.sha1(f"{seed}:{key}".encode()).digest())
+    # ranked by hash, so that the choice does not depend on the order or number of the pairs; a
+    # reading by the first of its spellings, so that a few more or less of them change little
+    ranks: dict[str, bytes] = {}
+    for pair, key in zip(pairs, keys, strict=True):
+        spelling = pair.source.lower().rstrip(" .!?")
+        rank = hashlib.sha1(f"{seed}:{spelling}".encode()).digest()
+        ranks[key] = min(rank, ranks.get(key, rank))
+    ranked = sorted(ranks, key=ranks.__getitem__)
     if not 0 < held_out < len(ranked):
         raise ValueError(
             f"held_out must lie in 1..{len(ranked) - 1} (there are {len(ranked)} different "
@@ -309,6 +336,19 @@ def split_by_source(
     train = [pair for pair, key in zip(pairs, keys, strict=True) if key not in chosen]
     held = [pair for pair, key in zip(pairs, keys, strict=True) if key in chosen]
     return train, held
+
+
+def check_apart(trained: Iterable[str], held_out: Iterable[str]) -> None:
+    """Make sure that no text is held out that reads like one to train on.
+
+    Raises:
+        ValueError: one does.
+    """
+    readings = set(map(reads_as, trained))
+    if leaked := [text for text in held_out if reads_as(text) in readings]:
+        raise ValueError(
+            f"{len(leaked):,} held-out texts read like one to train on, first {leaked[0]!r}"
+        )
 
 
 def sample(pairs: Sequence[Pair], size: int, seed: int = 0) -> list[Pair]:

@@ -1,22 +1,22 @@
 """Film reviews with a label: short ones that ship with the course, and rt-polarity.
 
-In most of the shipped reviews word order decides: for "The plot is weak, but the film is great."
-there is also "The plot is great, but the film is weak.", with the same words and the other label.
+A grammar wrote the shipped ones (`course_utils.maintain.review_grammar`). In most of them word
+order decides: for "The plot is weak, but the film is great." there is also "The plot is great, but
+the film is weak.", with the same words and the other label.
 """
 
 from __future__ import annotations
 
-import zlib
+import gzip
 from dataclasses import dataclass
 from functools import cache
-from random import Random
+from pathlib import Path
 
 from course_utils.text.corpora import CorpusError, corpus_file
-from course_utils.text.review_grammar import CONSTRUCTIONS, draw
 from course_utils.text.text import normalise
 
-SPLITS = ("train", "test")
-SIZES = {"train": 8_000, "test": 1_000}
+FILE = Path(__file__).with_name("reviews.tsv.gz")  # split, construction, positive, negative
+SIZES = {"train": 8_000, "test": 1_000}  # by default
 LARGEST = {"train": 20_000, "test": 3_000}
 
 
@@ -30,7 +30,7 @@ class Review:
 
 
 def reviews(split: str = "train", size: int | None = None) -> list[Review]:
-    """Short reviews, alike on every machine; a smaller set is the beginning of a larger one.
+    """Short reviews, a smaller set is the beginning of a larger one.
 
     Each positive review is followed by its negative counterpart, so that any even number of them
     is balanced. No review of "test" is in "train", nor is its combination: two opinions such as
@@ -43,39 +43,30 @@ def reviews(split: str = "train", size: int | None = None) -> list[Review]:
     Raises:
         ValueError: an unknown split, or a size below 1 or above what there is.
     """
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}: use one of {', '.join(SPLITS)}")
+    if split not in SIZES:
+        raise ValueError(f"unknown split {split!r}: use one of {', '.join(SIZES)}")
     size = SIZES[split] if size is None else size
     if not 1 <= size <= LARGEST[split]:
         raise ValueError(f"size must lie in 1..{LARGEST[split]} for {split!r}, got {size}")
-    return _drawn()[split][:size]
+    return _shipped()[split][:size]
 
 
 @cache
-def _drawn() -> dict[str, list[Review]]:
+def _shipped() -> dict[str, list[Review]]:
     """All reviews, by split."""
-    rng, seen = Random("short film reviews"), set()
-    found = {split: [] for split in SPLITS}
-    while any(len(found[split]) < LARGEST[split] for split in SPLITS):
-        name, combination, *texts = draw(rng)
-        split = _split_of(combination)
-        if len(found[split]) < LARGEST[split] and seen.isdisjoint(texts):
-            seen.update(texts)
-            found[split] += [Review(text, label, name) for text, label in zip(texts, (1, 0))]
+    found: dict[str, list[Review]] = {split: [] for split in SIZES}
+    for line in gzip.decompress(FILE.read_bytes()).decode("utf-8").splitlines():
+        split, construction, positive, negative = line.split("\t")
+        found[split] += [Review(positive, 1, construction), Review(negative, 0, construction)]
     return found
-
-
-def _split_of(combination: frozenset[str]) -> str:
-    """A stable rule: about one combination in seven is held out."""
-    return "test" if zlib.crc32(" + ".join(sorted(combination)).encode()) % 7 == 0 else "train"
 
 
 def constructions() -> dict[str, tuple[Review, Review]]:
     """The name of every construction with a positive and a negative example."""
-    examples = {}
+    examples: dict[str, tuple[Review, Review]] = {}
     for positive, negative in zip(*[iter(reviews("train"))] * 2):
         examples.setdefault(positive.construction, (positive, negative))
-    return {name: examples[name] for name in CONSTRUCTIONS}
+    return examples
 
 
 def rt_polarity() -> list[Review]:

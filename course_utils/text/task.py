@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_utils.text.batches import Example, build_vocabs, encode_pairs
-from course_utils.text.corpora import load_corpus, split_by_source
+from course_utils.text.corpora import check_apart, load_corpus, split_by_source
 from course_utils.text.pairs import Pair
 from course_utils.text.small_world import small_world
 from course_utils.text.text import detokenize, tokenize
@@ -41,7 +41,7 @@ class TranslationTask:
 def translation_task(
     corpus: str | os.PathLike = "small-world", size: int | None = None, held_out: int = 500
 ) -> TranslationTask:
-    """Load a corpus and hold out a test set by source sentence.
+    """Load a corpus and hold out a test set; no source of it reads like one to train on.
 
     Args:
         corpus: "small-world", which is joined by the everyday pairs, three times over so that
@@ -61,14 +61,18 @@ def translation_task(
         if count is not None and count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
     if corpus == "small-world":
-        size = 30_000 if size is None else size
-        pairs, everyday = small_world("train", size), load_corpus("everyday").pairs
+        pairs = load_corpus(corpus, 30_000 if size is None else size).pairs
+        everyday = load_corpus("everyday").pairs
         sets = {name: small_world(name, held_out) for name in ("random", "compositional")}
         vocabs = build_vocabs(pairs + everyday, min_freq=2)
-        return TranslationTask(corpus, pairs + 3 * everyday, sets, *vocabs)
-    pairs = load_corpus(corpus, 10_000 if size is None else size).pairs
-    train, test = split_by_source(pairs, held_out)
-    return TranslationTask(str(corpus), train, {"held-out": test}, *build_vocabs(train, min_freq=2))
+        train = pairs + 3 * everyday
+    else:
+        pairs = load_corpus(corpus, 10_000 if size is None else size).pairs
+        train, test = split_by_source(pairs, held_out)
+        sets, vocabs = {"held-out": test}, build_vocabs(train, min_freq=2)
+    for test in sets.values():
+        check_apart((pair.source for pair in train), (pair.source for pair in test))
+    return TranslationTask(str(corpus), train, sets, *vocabs)
 
 
 def references(pairs: Sequence[Pair]) -> list[str]:

@@ -2,6 +2,9 @@
 
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
 
 LANGUAGES = ("en", "fr")
 
@@ -10,12 +13,13 @@ _APOSTROPHES = dict.fromkeys(map(ord, "\u2019\u2018\u02bc\u2032"), "'")
 # halves of characters, as a command line holds them that is not UTF-8; no file can
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 _SPELLINGS = {**_APOSTROPHES, **_SURROGATES}
+_RESPELLED = re.compile(f"[{''.join(map(chr, _APOSTROPHES))}\\ud800-\\udfff]")
 # what moves a terminal's cursor or turns its text around, white space apart
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 _WHITE_SPACE = re.compile(r"\s+")
 _PUNCTUATION = re.compile(r"([!?;\u2026()\"\u00ab\u00bb]|[.,:](?!\d))")  # 3.5 and 12:30 stay whole
-# A French elision ends at its apostrophe: j'ai -> j' ai. These words only look elided.
-_ELISION = re.compile(r"^(?!aujourd'hui$|quelqu'un|prud'hom)(\w+')(?=\w)")
+# French elisions end at their apostrophe: j'ai -> j' ai. These words only look elided.
+_ELISIONS = re.compile(r"(?<!\S)(?:(?!aujourd'hui(?!\S)|quelqu'un|prud'hom)\w+'(?=\w))+")
 _NO_SPACE_BEFORE = {"en": ".,!?;:)\u2026", "fr": ".,)\u2026"}
 
 
@@ -27,8 +31,14 @@ def normalise(text: str) -> str:
     >>> normalise("Tu viens\\u202f?  C\\u2019est bon.")
     "Tu viens ? C'est bon."
     """
-    text = unicodedata.normalize("NFC", text).translate(_SPELLINGS)
-    return _WHITE_SPACE.sub(" ", text).strip()
+    # most lines of a corpus need no mending, and to see that is cheap
+    if not text.isascii() and (
+        not unicodedata.is_normalized("NFC", text) or _RESPELLED.search(text)
+    ):
+        text = unicodedata.normalize("NFC", text).translate(_SPELLINGS)
+    if "  " in text or not text.isprintable() or text[:1] == " " or text[-1:] == " ":
+        text = _WHITE_SPACE.sub(" ", text).strip()  # of white space only " " is printable
+    return text
 
 
 def one_line(text: str) -> str:
@@ -68,16 +78,23 @@ def tokenize(text: str, lang: str) -> list[str]:
     (["i'm", 'home', '.'], ["j'", 'ai', 'perdu', '.'])
     """
     _check_language(lang)
-    words = _PUNCTUATION.sub(r" \1 ", normalise(text).lower()).split()
-    if lang == "en":
-        return words
-    tokens = []
-    for word in words:
-        while match := _ELISION.match(word):
-            tokens.append(match.group(1))
-            word = word[match.end() :]
-        tokens.append(word)
-    return tokens
+    line = _PUNCTUATION.sub(r" \1 ", normalise(text).lower())
+    if lang == "fr":
+        line = _ELISIONS.sub(lambda elided: elided[0].replace("'", "' "), line)
+    return line.split()
+
+
+def count_tokens(texts: Iterable[str], lang: str) -> Counter[str]:
+    """How often each token occurs in the texts.
+
+    No rule of `tokenize` looks across a space, so each different word is cut only once.
+    """
+    counts: Counter[str] = Counter()
+    words = Counter(chain.from_iterable(normalise(text).split(" ") for text in texts))
+    for word, times in words.items():
+        for token in tokenize(word, lang):
+            counts[token] += times
+    return counts
 
 
 def detokenize(tokens: list[str], lang: str) -> str:

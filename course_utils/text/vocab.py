@@ -1,7 +1,8 @@
 """Token <-> id."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
 
 PAD, BOS, EOS, UNK = RESERVED = ("<pad>", "<bos>", "<eos>", "<unk>")
 
@@ -20,20 +21,29 @@ class Vocab:
     pad, bos, eos, unk = range(4)
 
     def __init__(self, sentences: Iterable[Sequence[str]], min_freq: int = 1):
-        counts = Counter(token for sentence in sentences for token in sentence)
+        self._number(Counter(chain.from_iterable(sentences)), min_freq)
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[str, int], min_freq: int = 1) -> "Vocab":
+        """The vocabulary of sentences in which each token occurs so often."""
+        vocab = cls.__new__(cls)
+        vocab._number(counts, min_freq)
+        return vocab
+
+    def _number(self, counts: Mapping[str, int], min_freq: int) -> None:
         kept = [t for t, n in counts.items() if n >= min_freq and t not in RESERVED]
         self.tokens: list[str] = [*RESERVED, *sorted(kept, key=lambda t: (-counts[t], t))]
-        self._ids = {token: i for i, token in enumerate(self.tokens)}
+        self._words = {token: i for i, token in enumerate(self.tokens) if token not in RESERVED}
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def __contains__(self, token: str) -> bool:
-        return token in self._ids
+        return token in self._words or token in RESERVED
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
         """Ids of ordinary tokens; what is unknown, or spelled like a reserved token, is `unk`."""
-        return [self.unk if t in RESERVED else self._ids.get(t, self.unk) for t in tokens]
+        return list(map(self._words.get, tokens, repeat(self.unk)))
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """The tokens of some ids, reserved ones included.

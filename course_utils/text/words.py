@@ -1,9 +1,26 @@
 """Text <-> ids by words: a vocabulary and the language whose rules cut a line into words."""
 
 from collections.abc import Iterable
+from itertools import chain
 
-from course_utils.text.text import detokenize, tokenize
+from course_utils.text.text import detokenize, normalise, tokenize
 from course_utils.text.vocab import Vocab
+
+
+class _Ids(dict):
+    """What stands between two spaces -> its ids; each different word is cut and looked up once."""
+
+    most = 2**17  # words that are remembered
+
+    def __init__(self, words: "Words"):
+        super().__init__()
+        self.words = words
+
+    def __missing__(self, word: str) -> list[int]:
+        if len(self) == self.most:
+            self.clear()
+        self[word] = ids = self.words.vocab.encode(self.words.tokens(word))
+        return ids
 
 
 class Words:
@@ -18,13 +35,14 @@ class Words:
 
     def __init__(self, vocab: Vocab, lang: str):
         self.vocab, self.lang = vocab, lang
+        self._ids = _Ids(self)
 
     def __len__(self) -> int:
         return len(self.vocab)
 
     def encode(self, text: str) -> list[int]:
         """Ids of a line, without reserved ones at its ends."""
-        return self.vocab.encode(self.tokens(text))
+        return list(chain.from_iterable(map(self._ids.__getitem__, normalise(text).split(" "))))
 
     def decode(self, ids: Iterable[int]) -> str:
         """The line that some ids spell."""

@@ -21,8 +21,10 @@ from course_utils.text.batches import build_vocabs
 from course_utils.text.corpora import (
     Corpus,
     CorpusError,
+    check_apart,
     corpus_file,
     load_corpus,
+    reads_as,
     sample,
     split_by_source,
 )
@@ -433,8 +435,8 @@ def test_fra_eng_is_the_text_that_d2l_loads():
 def test_fra_eng_can_be_split_so_that_no_source_stands_on_both_sides(fra_eng):
     train, held = split_by_source(fra_eng.pairs, 1000)
     assert len(train) + len(held) == 167_130
-    assert len({p.source for p in held} & {p.source for p in train}) == 0
-    assert len({p.source.lower().rstrip(" .!?") for p in held}) == 1000
+    assert not source_keys(held) & source_keys(train)
+    assert len(source_keys(held)) == 1000
 
 
 @real_data
@@ -447,12 +449,57 @@ def test_tiny_shakespeare_is_running_text():
 # ---------------------------------------------------------------- splits and samples
 
 
-words = st.sampled_from(["Go", "go", "Go.", "Go!", "Hi", "Hi ?", "No", "Yes", "Run", "I lost."])
+words = st.sampled_from(
+    [
+        "Go",
+        "go",
+        "Go.",
+        "Go!",
+        "Hi",
+        "Hi ?",
+        "No",
+        "Yes",
+        "Run, Al",
+        "run Al!",
+        "I'm",
+        "Im",
+        "?",
+        "!",
+    ]
+)
 pair_lists = st.lists(st.builds(Pair, words, st.sampled_from(["a", "b", "c"])), max_size=15)
 
 
 def source_keys(pairs):
-    return {pair.source.lower().rstrip(" .!?") for pair in pairs}
+    return {reads_as(pair.source) for pair in pairs}
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        ["Hello, Marc.", "Hello Marc!", "hello, marc", " Hello , Marc ?"],
+        ["I'm home.", "I\u2019m home!", "im home"],
+        ["an e-mail", "An email...", "An e mail?!"],
+        ["Stra\u00dfe", "STRASSE"],
+        ["\u0915\u093e \u0915\u0940.", "\u0915\u093e, \u0915\u0940"],  # vowel signs stay
+    ],
+)
+def test_what_reads_alike(alike):
+    assert len(set(map(reads_as, alike))) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [["Go.", "No."], ["I am.", "I'm."], ["?", "!"], ["\u0915\u093e", "\u0915\u0940"], ["$5", "5"]],
+)
+def test_what_does_not_read_alike(other):
+    assert len(set(map(reads_as, other))) == len(other)
+
+
+def test_a_held_out_text_that_reads_like_one_to_train_on_is_refused():
+    check_apart(["Hi.", "Go!"], ["No."])
+    with pytest.raises(ValueError, match="2 held-out texts read like one to train on, first 'go'"):
+        check_apart(["Hi.", "Go!"], ["No.", "go", "HI"])
 
 
 @few

@@ -9,10 +9,11 @@ from pathlib import Path
 import pooch
 import pytest
 
-from course_utils.text import corpora, review_grammar
+from course_utils.maintain import review_grammar
+from course_utils.maintain.review_grammar import CONSTRUCTIONS, OPENERS, SLOTS
+from course_utils.text import corpora
 from course_utils.text import reviews as module
-from course_utils.text.corpora import CorpusError, corpus_file
-from course_utils.text.review_grammar import CONSTRUCTIONS, OPENERS, SLOTS
+from course_utils.text.corpora import CorpusError, corpus_file, reads_as
 from course_utils.text.review_task import ReviewTask, review_task
 from course_utils.text.reviews import Review, constructions, reviews, rt_polarity
 from course_utils.text.text import tokenize
@@ -40,8 +41,8 @@ def test_reviews_are_distinct_and_balanced(split, size):
 
 
 def test_no_review_is_on_both_sides_even_when_all_are_asked_for():
-    train = {r.text.lower() for r in reviews("train", module.LARGEST["train"])}
-    test = {r.text.lower() for r in reviews("test", module.LARGEST["test"])}
+    train = {reads_as(r.text) for r in reviews("train", module.LARGEST["train"])}
+    test = {reads_as(r.text) for r in reviews("test", module.LARGEST["test"])}
     assert len(train) == module.LARGEST["train"]
     assert len(test) == module.LARGEST["test"]
     assert not train & test
@@ -145,7 +146,7 @@ def test_two_parts_are_never_the_same_and_scales_have_no_word_twice():
 def test_a_smaller_set_is_the_beginning_of_a_larger_one():
     assert reviews("train", 10) == EVERY["train"][:10]
     assert reviews("test", 2000)[:1000] == EVERY["test"]
-    module._drawn.cache_clear()
+    module._shipped.cache_clear()
     assert reviews("train") == EVERY["train"]
 
 
@@ -175,7 +176,7 @@ def test_impossible_requests_are_refused(arguments, message):
 
 def test_examples_of_constructions():
     examples = constructions()
-    assert list(examples) == list(CONSTRUCTIONS)
+    assert set(examples) == set(CONSTRUCTIONS)
     for name, (positive, negative) in examples.items():
         assert (positive.label, negative.label) == (1, 0)
         assert positive.construction == negative.construction == name
@@ -294,4 +295,4 @@ def test_rt_polarity_has_its_10662_reviews():
     assert sum(review.label for review in found) == 5331
     assert found[1] == Review("simplistic , silly and tedious .", 0)
     task = review_task("rt-polarity")
-    assert len(task.test) == 1066
+    assert len(task.test) == 1067  # a tenth, and one that reads like one of them

@@ -1,10 +1,16 @@
 """The translation task that chapters 4 and 9 share."""
 
+import os
+from unittest import mock
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from course_utils.models.transformer import Transformer, TransformerConfig
-from course_utils.text.corpora import CorpusError, load_corpus
+from course_utils.text.corpora import Corpus, CorpusError, load_corpus, reads_as
 from course_utils.text.pairs import Pair
+from course_utils.text.small_world import small_world
 from course_utils.text.task import references, translation_task
 from course_utils.text.vocab import Vocab
 from course_utils.training.seeds import set_seed
@@ -24,10 +30,35 @@ def test_the_small_world_is_joined_by_the_everyday_pairs(task):
     assert all(len(pairs) == 20 for pairs in task.held_out.values())
 
 
-def test_no_held_out_source_is_trained_on(task):
-    trained = {pair.source for pair in task.train}
+@pytest.mark.parametrize("corpus", ["small-world", "everyday", "fra-eng"])
+def test_no_held_out_source_reads_like_one_to_train_on(corpus):
+    if corpus == "fra-eng" and "COURSE_DATA_DIR" not in os.environ:
+        pytest.skip("COURSE_DATA_DIR names no folder with fra-eng.zip")
+    task = translation_task(corpus)
+    trained = {reads_as(pair.source) for pair in task.train}
     for pairs in task.held_out.values():
-        assert not trained & {pair.source for pair in pairs}
+        assert not trained & {reads_as(pair.source) for pair in pairs}
+
+
+variants = st.sampled_from(["Hello, Marc.", "Hello Marc!", "hello marc", "E-mail me.", "Email me"])
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(st.lists(variants | st.from_regex(r"[a-d]{1,2}[.!]?", fullmatch=True), max_size=25))
+def test_no_held_out_source_reads_like_one_to_train_on_whatever_the_corpus(sources):
+    pairs = [Pair(source, "x") for source in ["One.", "Two.", "Three.", *sources]]
+    with mock.patch("course_utils.text.task.load_corpus", return_value=Corpus("own", pairs)):
+        task = translation_task("own", held_out=2)
+    held = {reads_as(pair.source) for pair in task.held_out["held-out"]}
+    assert len(held) == 2
+    assert not held & {reads_as(pair.source) for pair in task.train}
+
+
+def test_a_leak_is_refused_where_the_task_is_made(monkeypatch):
+    leaked = small_world("train", 1)
+    monkeypatch.setattr("course_utils.text.task.small_world", lambda *_: leaked)
+    with pytest.raises(ValueError, match="held-out texts read like one to train on"):
+        translation_task("small-world", size=10)
 
 
 def test_words_seen_once_become_unk_in_training(task):

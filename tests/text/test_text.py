@@ -1,12 +1,13 @@
 """From raw text to tokens and back."""
 
 import unicodedata
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_utils.text.text import LANGUAGES, detokenize, normalise, tokenize
+from course_utils.text.text import LANGUAGES, count_tokens, detokenize, normalise, tokenize
 
 few = settings(deadline=None, max_examples=100, derandomize=True)
 languages = st.sampled_from(LANGUAGES)
@@ -105,6 +106,30 @@ def test_tokens_hold_no_space_and_lose_no_letter(text, lang):
     assert all(token and not any(c.isspace() for c in token) for token in tokens)
     assert "".join(tokens) == "".join(normalise(text).lower().split())
     assert tokenize(normalise(text), lang) == tokens
+
+
+@few
+@given(text=odd | lines, lang=languages)
+def test_no_rule_looks_across_a_space(text, lang):
+    words = normalise(text).split(" ")
+    assert tokenize(text, lang) == [token for word in words for token in tokenize(word, lang)]
+
+
+@few
+@given(texts=st.lists(odd | lines, max_size=5), lang=languages)
+def test_counts_are_those_of_the_tokens(texts, lang):
+    counted = Counter(token for text in texts for token in tokenize(text, lang))
+    assert count_tokens(texts, lang) == counted
+
+
+@few
+@given(text=odd | lines)
+def test_what_needs_no_mending_is_left_and_what_does_is_mended(text):
+    mended = unicodedata.normalize("NFC", text)
+    for apostrophe in "\u2019\u2018\u02bc\u2032":
+        mended = mended.replace(apostrophe, "'")
+    assert normalise(text) == " ".join(mended.split())
+    assert normalise("\ud800") == "\ufffd"
 
 
 @few

@@ -44,6 +44,15 @@ def test_ids_are_unique_and_dense_and_known_tokens_survive_a_round_trip(sentence
         assert not {vocab.pad, vocab.bos, vocab.eos} & set(ids)
 
 
+def test_a_vocabulary_of_counts_is_that_of_the_sentences():
+    sentences = [["b", "c", "<pad>", "d"], ["c", "a"], ["c", "b"]]
+    counts = Counter(token for sentence in sentences for token in sentence)
+    for min_freq in (1, 2):
+        by_counts, by_sentences = Vocab.of_counts(counts, min_freq), Vocab(sentences, min_freq)
+        assert by_counts.tokens == by_sentences.tokens
+        assert by_counts.encode([*"abcd", "<pad>"]) == by_sentences.encode([*"abcd", "<pad>"])
+
+
 def test_words_of_a_text_that_look_reserved_are_unknown_and_shift_no_id():
     vocab = Vocab([["<unk>", "<pad>", "<eos>", "a", "<eos>"]])
     assert vocab.tokens == [*RESERVED, "a"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_utils.text.batches import Example, by_target, group_by_length
-from course_utils.text.corpora import load_corpus, reads_as, split_by_source
+from course_utils.text.corpora import check_apart, load_corpus, reads_as, split_by_source
 from course_utils.text.pairs import Pair
 from course_utils.text.subwords import Subwords
 from course_utils.training.runs.refusals import Refused
@@ -47,6 +47,7 @@ def split_corpus(settings: Settings) -> Split:
             f"{corpus.name} has {sources:,} different source sentences, too few to hold out twice "
             f"{count} and train on others: take a larger corpus or a smaller --held-out"
         ) from None
+    check_apart((p.source for p in train), (p.source for p in validation + test))
     digest = hashlib.sha256()
     for pair in corpus.pairs:
         digest.update(f"{pair.source}\t{pair.target}\n".encode())

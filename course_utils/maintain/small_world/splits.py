@@ -1,4 +1,4 @@
-"""Which sentence belongs to which split: a stable rule, whatever size or seed is asked for."""
+"""Which split a sentence is drawn for: a stable rule, whatever size or seed is asked for."""
 
 from __future__ import annotations
 
