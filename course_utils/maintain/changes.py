@@ -17,6 +17,8 @@ import importlib
 import io
 import json
 import os
+import select
+import signal
 import sys
 import tempfile
 import traceback
@@ -25,6 +27,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import nbformat
+import torch
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
@@ -32,6 +35,7 @@ from course_utils.checker.lesson import HEADLESS, NO_LONGER
 from course_utils.cli.notebooks import headless_environment
 from course_utils.environment import ROOT
 
+SECONDS = 900  # what the rest of a chapter may take
 PLAIN = (AssertionError, IndexError, NameError, KeyError)  # bare wherever they are raised
 
 
@@ -72,6 +76,7 @@ def try_changes(
     for cell, old, _ in changes:
         if sources.get(cell, "").count(old) != 1:
             raise ValueError(f"{old!r} does not stand exactly once in a code cell {cell!r}")
+    torch.set_num_threads(1)  # a copy of a process has none of its threads, and would wait for them
     shell = _shell()
     for i, cell in enumerate(cells):
         for change in changes:
@@ -133,15 +138,17 @@ def _in_a_copy(work) -> Tried:
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as pipe:
+        if not select.select([pipe], [], [], SECONDS)[0]:
+            os.kill(child, signal.SIGKILL)
         answer = pipe.read()
     os.waitpid(child, 0)
-    answer = json.loads(answer or '"it was killed"')
+    answer = json.loads(answer or f'"it was killed, or ran for more than {SECONDS} s"')
     if isinstance(answer, str):
         raise RuntimeError(f"the process of a change has failed: {answer}")
     return Tried(**answer)
 
 
-def try_chapter(path: Path, cell: str | None = None) -> list[Tried]:
+def try_chapter(path: Path, cell: str | None = None) -> Iterator[Tried]:
     """Try all changes of a chapter, or those of one cell, as at a learner's desk."""
     changes = [c for c in changes_of(path.stem) if cell in (None, c[0])]
     before, here = dict(os.environ), os.getcwd()
@@ -150,7 +157,7 @@ def try_chapter(path: Path, cell: str | None = None) -> list[Tried]:
         os.environ.pop(HEADLESS)
         os.chdir(path.parent)
         try:
-            return list(try_changes(nbformat.read(path.name, as_version=4), changes))
+            yield from try_changes(nbformat.read(path.name, as_version=4), changes)
         finally:
             os.chdir(here)
             os.environ.clear()
@@ -166,12 +173,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("notebook", type=Path)
     parser.add_argument("--cell", help="only the changes of this cell")
     options = parser.parse_args(arguments)
-    tried = try_chapter(options.notebook, options.cell)
-    for one in tried:
+    tried = []
+    for one in try_chapter(options.notebook, options.cell):
+        tried.append(one)
         print(f"{one.cell}: {one.old}  ->  {one.new}")
         for mark, lines in (("", one.spoke), ("clear: ", one.clear), ("BARE: ", one.bare)):
             for line in lines:
-                print(f"    {mark}{line}")
+                print(f"    {mark}{line}", flush=True)
     bare = sum(bool(one.bare) for one in tried)
     spoke = sum(bool(one.spoke) for one in tried)
     print(f"{len(tried)} changes: {spoke} made a claim speak, {bare} ended in a bare error")

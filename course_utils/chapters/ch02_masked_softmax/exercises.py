@@ -43,8 +43,9 @@ def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="p
     difficulty=1,
     trains="where the axes of a mask stand",
     text="""
-    Hide the padding: from a batch of token ids make a mask that broadcasts to the attention scores
-    `(B, h, Tq, Tk)`. True = this query may look at this key.
+    Hide the padding: from a batch of token ids make a mask of shape `(B, 1, 1, T)`, True where the
+    key is a real token. Every query gets the same row, so its axis has size 1; so has the axis in
+    front of it, for the several maps per sentence that come in chapter 6.
     """,
     reference=_padding,
     probes=[
@@ -174,8 +175,9 @@ def _from_lengths(
     difficulty=2,
     trains="broadcasting lengths against positions",
     text="""
-    Turn *valid lengths* into a mask. One length per sentence hides the same keys from all its
-    queries; one length per query lets every query see its own number of keys.
+    A sentence of length 3 may use keys 0, 1 and 2. Turn lengths into a mask, without a loop: True
+    where the position of the key is smaller than the length. Lengths `(B,)` hold one number per
+    sentence, which counts for all its queries; lengths `(B, Tq)` one number for each query.
     """,
     reference=_from_lengths,
     probes=[
@@ -433,7 +435,8 @@ def _python_softmax(scores, lengths):
     notebook=NOTEBOOK,
     minutes=10,
     difficulty=2,
-    trains="the masked softmax of the notes (001-27)",
+    asks="practice",
+    trains="a softmax that obeys lengths, from memory",
     text="""
     A softmax over the keys in which only the first `lengths[b]` keys of sentence `b` take part.
     Use what you wrote above, or start from the scores.
@@ -511,7 +514,8 @@ _MASKS = torch.tensor(
     notebook=NOTEBOOK,
     minutes=15,
     difficulty=3,
-    trains="empty rows and large scores",
+    asks="practice",
+    trains="empty rows and large scores, without looking up",
     text="""
     Now any mask, and the two corners where most code breaks: a query that may look at **nothing**
     gets a row of zeros, and scores in the hundreds must not overflow.
@@ -679,7 +683,8 @@ CAUSAL_MISTAKES = [
     difficulty=2,
     trains="combining masks",
     text="""
-    The mask of a decoder: position `i` may look at positions `0` to `i`, but never at padding.
+    The mask of a decoder for a batch: position `i` may look at positions `0` to `i`, but never at
+    padding. One map per sentence, with an axis of size 1 behind the batch: `(B, 1, T, T)`.
     """,
     reference=visible_keys,
     probes=[(torch.tensor([2]), 3), (torch.tensor([3, 1, 2]), 4)],
@@ -812,3 +817,244 @@ def causal_and_padding(lengths, num_steps):
 def empty_row_weight():
     """A row of 4 scores, all set to -1e9, then a softmax: the weight of each key is"""
     return 1 / 4
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="finding the leak in a given mask",
+    text="""
+    A decoder reads `<bos> i am home <pad>` under this mask (rows are queries, 1 = may look).
+    Exactly one cell lets a query see what it must not. Which one? Answer `[row, column]`,
+    counted from 0.
+
+    |  | `<bos>` | i | am | home | `<pad>` |
+    |---|---|---|---|---|---|
+    | **`<bos>`** | 1 | 0 | 0 | 0 | 0 |
+    | **i** | 1 | 1 | 0 | 0 | 0 |
+    | **am** | 1 | 1 | 1 | 1 | 0 |
+    | **home** | 1 | 1 | 1 | 1 | 0 |
+    | **`<pad>`** | 1 | 1 | 1 | 1 | 0 |
+    """,
+    mistakes=[
+        wrong(
+            "row and column are swapped",
+            "mask axis",
+            "The query stands at the left and comes first, the key above it.",
+            answer=[3, 2],
+        ),
+        wrong(
+            "the cell is counted from 1",
+            "off by one",
+            "Positions count from 0: <bos> is position 0.",
+            answer=[3, 4],
+        ),
+        wrong(
+            "looking at oneself is taken for a leak",
+            "mask direction",
+            "A causal mask lets each position look at itself: its word is already known.",
+            {"answer": [3, 3]},
+            {"answer": [1, 1]},
+            {"answer": [0, 0]},
+            answer=[2, 2],
+        ),
+        wrong(
+            "the row of the padding is taken for a leak",
+            "mask axis",
+            "Nobody uses what a padding query finds; what has to be hidden is the padding key.",
+            {"answer": [4, 0]},
+            {"answer": [4, 1]},
+            {"answer": [4, 2]},
+            {"answer": [4, 4]},
+            answer=[4, 3],
+        ),
+    ],
+    hints=[
+        "Two kinds of keys must stay hidden. Which columns, and which triangle?",
+        "No key may stand to the right of the diagonal: go through the rows from above.",
+        "One row has as many ones as the row below it, although it stands one word earlier.",
+    ],
+)
+def leak_at():
+    """[row, column] of the one cell that leaks, counted from 0"""
+    return [2, 3]
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="reading a mistake off a map",
+    text="""
+    A colleague shows you the attention weights of `i lost . <pad>` in a decoder, rounded:
+
+    |  | i | lost | . | `<pad>` |
+    |---|---|---|---|---|
+    | **i** | 0.24 | 0 | 0 | 0 |
+    | **lost** | 0.08 | 0.61 | 0 | 0 |
+    | **.** | 0.05 | 0.15 | 0.40 | 0 |
+    | **`<pad>`** | 0.20 | 0.07 | 0.20 | 0 |
+
+    Which mistake was made? `"a"`: none. `"b"`: padding was hidden, the future was not. `"c"`: the
+    weights were hidden after the softmax. `"d"`: the softmax ran over the queries.
+    """,
+    mistakes=[
+        wrong(
+            "the map is taken for a right one",
+            "normalisation",
+            "Add up a row: the weights of a query sum to 1.",
+            answer="a",
+        ),
+        wrong(
+            "a hidden future is not seen",
+            "mask direction",
+            "Above the diagonal stand only zeros: the future is hidden here.",
+            answer="b",
+        ),
+        wrong(
+            "the sums of the columns are taken to be 1",
+            "softmax axis",
+            "A softmax over the queries makes columns sum to 1; that of `lost` sums to 0.83.",
+            answer="d",
+        ),
+    ],
+    hints=[
+        "The zeros are where they should be. So look at the numbers that are not zero.",
+        "What do the weights of one query have to sum to?",
+        "Where is the missing part of each row: at no key, or at keys set to 0 too late?",
+    ],
+)
+def map_mistake():
+    """The letter of the mistake that the map shows"""
+    return "c"
+
+
+def _packed(
+    segments, *, triangle="past", diagonal=0, same="equal", padding="hidden", meaning="look"
+):
+    keys, queries = segments[:, None, :], segments[:, :, None]
+    own = {
+        "equal": keys == queries,
+        "any": torch.ones_like(keys == queries),
+        "earlier": keys <= queries,
+        "batch": segments[:1, None, :] == segments[:1, :, None],
+    }[same]
+    every = torch.ones(segments.shape[1], segments.shape[1], dtype=torch.bool)
+    order = {"past": every.tril(diagonal), "future": every.triu(-diagonal), "none": every}[triangle]
+    mask = own & order
+    if padding == "hidden":
+        mask = mask & (keys != 0)
+    mask = mask.expand(len(segments), -1, -1)
+    return ~mask if meaning == "hide" else mask
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="a mask for several sentences in one row",
+    text="""
+    Padding wastes room, so large models are trained on rows that hold several sentences one behind
+    the other. `segments` says which sentence a token belongs to, such as `[1, 1, 1, 2, 2, 0]`; 0 is
+    padding. Make the causal mask for such rows: a query looks at its own sentence only, at itself
+    and what stands before it, and nobody looks at padding.
+    """,
+    reference=_packed,
+    probes=[
+        (torch.tensor([[1, 1, 2, 2, 0]]),),
+        (torch.tensor([[1, 2, 2, 2, 3, 3, 0, 0], [1, 1, 1, 2, 3, 3, 3, 3]]),),
+        (torch.tensor([[2, 2, 1, 1, 1, 3, 0], [4, 1, 1, 0, 0, 0, 0]]),),
+    ],
+    mistakes=[
+        wrong(
+            "other sentences of the row are visible",
+            "mask missing",
+            "A key counts only if its segment is the query's own.",
+            same="any",
+        ),
+        wrong(
+            "segments are compared by size",
+            "mask missing",
+            "Numbers of segments are names: <= shows every sentence of a smaller number.",
+            same="earlier",
+        ),
+        wrong(
+            "every row of the batch gets the segments of the first",
+            "mask missing",
+            "Each row of the batch is packed in its own way.",
+            same="batch",
+        ),
+        wrong(
+            "rows look at the future",
+            "mask direction",
+            "The triangle keeps the keys from the own position on; it must keep those up to it.",
+            triangle="future",
+        ),
+        wrong(
+            "the future is not hidden",
+            "mask missing",
+            "Within its sentence a query still must not see later positions.",
+            triangle="none",
+        ),
+        wrong(
+            "a position may not look at itself",
+            "off by one",
+            "The diagonal is hidden; then the first token of each sentence sees nothing.",
+            diagonal=-1,
+        ),
+        wrong(
+            "the padding is not hidden",
+            "mask missing",
+            "Padding tokens share the segment 0, so they see each other unless 0 is shut out.",
+            padding="seen",
+        ),
+        wrong(
+            "the mask is inverted",
+            "mask meaning",
+            "It is True where a key must be hidden; here True = may look.",
+            meaning="hide",
+        ),
+    ],
+    hints=[
+        "Three conditions, and a key must meet them all: own sentence, not later, not padding.",
+        "Give the segments of keys and of queries an axis each and compare them for equality.",
+        "segments[:, None, :] holds the keys, (B, 1, T); what shape must the queries get?",
+    ],
+    right_variants=[
+        lambda s: (
+            (s[:, None] == s[:, :, None])
+            & (s[:, None] > 0)
+            & torch.ones(s.shape[1:] * 2).tril().bool()
+        ),
+        lambda s: torch.tensor(
+            [
+                [[r[k] == r[q] != 0 and k <= q for k in range(len(r))] for q in range(len(r))]
+                for r in s.tolist()
+            ]
+        ),
+        lambda s: torch.stack(
+            [
+                (r == r[:, None])
+                * (r != 0)
+                * (torch.arange(len(r))[:, None] >= torch.arange(len(r)))
+                for r in s
+            ]
+        ),
+    ],
+    map_of=lambda mask: mask[0],
+)
+def own_sentence(segments):
+    """True where the key is of the query's own sentence, not later, and not padding.
+
+    segments: integers (B, T), 0 = padding. Returns a boolean mask (B, T, T).
+    """
+    keys, queries = segments[:, None, :], segments[:, :, None]  # (B, 1, T), (B, T, 1)
+    positions = torch.arange(segments.shape[1])
+    not_later = positions <= positions[:, None]  # (T, T)
+    return (keys == queries) & not_later & (keys != 0)
