@@ -124,7 +124,7 @@ def check_kernel() -> Finding:
 def check_copy() -> Finding:
     """Two copies of the course may share an environment; which one a notebook imports matters."""
     here = [Path.cwd(), *Path.cwd().parents]
-    around = next((p for p in here if (p / "course_utils" / "cli" / "doctor.py").is_file()), ROOT)
+    around = next((p for p in here if (p / "course_utils" / "environment.py").is_file()), ROOT)
     return finding(
         around.resolve() == ROOT,
         f"course_utils of {ROOT}",

@@ -79,7 +79,7 @@ def test_every_line_of_the_requirements_is_read():
 def test_another_copy_of_the_course_is_noticed(monkeypatch, tmp_path):
     other = tmp_path / "clone" / "course_utils"
     other.mkdir(parents=True)
-    (other / "doctor.py").touch()
+    (other / "environment.py").touch()
     monkeypatch.chdir(other)
     ailing = module.check_copy()
     assert ailing.status == FAIL
