@@ -3,6 +3,7 @@
 #   VENV=path    another environment folder: one holds several GB, so clones can share it. Each clone
 #                still runs its own code, for PYTHONPATH stands before what is installed there.
 #   PYTHON=name  the interpreter that makes the environment (default: the newest supported one found)
+#   JOBS=number  processes that share the tests (default: 2)
 #   LAB_ARGS=... options for JupyterLab, such as LAB_ARGS="--no-browser --port 8899"
 
 VENV ?= .venv
@@ -11,6 +12,8 @@ PYTHON ?= $(shell unset PYTHONHOME; export PYTHONPATH="$(CURDIR)"; for name in "
 	python3.13 python3.12 python3.11 python3.10 python3 python; do \
 	"$$name" -m course_utils.environment --fits >/dev/null 2>&1 && echo "$$name" && break; done)
 RUN = "$(VENV)/bin/python"
+JOBS ?= 2
+SHARED = -n $(JOBS) --dist loadscope --no-loadscope-reorder# a file's tests stay in one process
 export PYTHONPATH := $(CURDIR)
 unexport PYTHONHOME
 
@@ -25,9 +28,10 @@ endef
 
 help:
 	@echo 'make lab        set everything up and open JupyterLab on the first lesson'
-	@echo 'make test       run all tests, and compare what every notebook prints with what is stored'
-	@echo 'make test-long  search the numerics of attention with 2000 random examples a property,'
-	@echo '                kill a training 30 times, and change the numbers of each chapter'
+	@echo 'make test       check style, run the tests, and compare what every notebook prints with what is'
+	@echo '                stored, in two processes (JOBS=4 for four)'
+	@echo 'make test-long  the rest: the notebooks once more, solved and on real text, 2000 random examples'
+	@echo '                a property, 30 kills of a training, 30 changes of each chapter'
 	@echo 'make course     run every notebook in order; show the time and peak memory of each;'
 	@echo '                then build the course as a static site in _site/'
 	@echo 'make notebooks  run every notebook and store its new outputs, and what each one cost'
@@ -46,12 +50,11 @@ test:
 	$(call prepare,--with test)
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest $(SHARED)
 
 test-long:
 	$(call prepare,--with test)
-	@$(RUN) -m pytest tests/models/test_numerics_long.py tests/training/test_disasters.py \
-	tests/notebooks/test_natural_changes.py --hypothesis-profile=long
+	@$(RUN) -m pytest $(SHARED) -m "long or deeper" --hypothesis-profile=long
 
 course:
 	$(call prepare,--with site)

@@ -1,12 +1,14 @@
 """Runs the notebooks from top to bottom without a browser and shows what each one costs."""
 
 import argparse
+import contextlib
 import json
 import os
 import re
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +66,36 @@ def headless_environment(scratch: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "MPLBACKEND"} | fixed
 
 
+@contextlib.contextmanager
+def kernel(
+    notebook: nbformat.NotebookNode,
+    folder: Path,
+    path: Sequence[Path] = (ROOT,),
+    seconds: float = CELL_SECONDS,
+) -> Iterator[NotebookClient]:
+    """A client with a fresh kernel for a notebook that stands in `folder`; it runs cell by cell.
+
+    The kernel's surroundings are headless ones, and its PYTHONPATH is `path`. A cell that fails
+    raises CellExecutionError, one that takes longer than `seconds` CellTimeoutError, and one that
+    ends the kernel DeadKernelError.
+    """
+    client = NotebookClient(
+        notebook,
+        timeout=seconds,
+        kernel_name="python3",
+        record_timing=False,
+        store_widget_state=False,
+        coalesce_streams=True,  # else prints are split by chance
+        extra_arguments=["--log-level=CRITICAL"],
+        resources={"metadata": {"path": str(folder)}},
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        surroundings = headless_environment(scratch)
+        surroundings["PYTHONPATH"] = os.pathsep.join(map(str, path))
+        with client.setup_kernel(env=surroundings):
+            yield client
+
+
 def run_notebook(path: Path) -> tuple[nbformat.NotebookNode, Cost]:
     """Run a notebook in a fresh kernel; return it with its new outputs, and what the run cost.
 
@@ -71,21 +103,8 @@ def run_notebook(path: Path) -> tuple[nbformat.NotebookNode, Cost]:
     than CELL_SECONDS, or kills the kernel.
     """
     notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(
-        notebook,
-        timeout=CELL_SECONDS,
-        kernel_name="python3",
-        record_timing=False,
-        store_widget_state=False,
-        coalesce_streams=True,  # else prints are split by chance
-        extra_arguments=["--log-level=CRITICAL"],
-        resources={"metadata": {"path": str(path.parent)}},
-    )
     begun, times = time.perf_counter(), []
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        client.setup_kernel(env=headless_environment(scratch)),
-    ):
+    with kernel(notebook, path.parent, seconds=CELL_SECONDS) as client:
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type != "code" or not cell.source.strip():
                 continue

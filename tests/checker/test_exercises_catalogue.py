@@ -3,6 +3,7 @@
 The known mistakes are told apart pair by pair, with a margin of a hundred tolerances.
 """
 
+import functools
 import math
 import re
 
@@ -215,28 +216,35 @@ def test_distances_are_those_of_the_judge():
 @every_exercise
 def test_known_mistakes_are_told_apart(exercise):
     """No two single mistakes agree, and no two answers are nearly but not quite equal."""
-    answers = known_answers(exercise)
     if exercise.kind == "value":
+        answers = known_answers(exercise)
         outcomes = [found[0] for _, found in answers]
         for i, a in enumerate(outcomes):
             for j, b in enumerate(outcomes):
                 same = i == j or names(answers[i][0]) == names(answers[j][0])
                 assert same or gap(a, b).size > 10, (answers[i][0], answers[j][0])
         return
-    table = distances([found for _, found in answers])
+    answers, table = compared(exercise.name)
     doubtful = (table > 0.1) & (table < MARGIN)
-    assert not doubtful.any(), [(answers[i][0], answers[j][0]) for i, j in doubtful.nonzero()]
-    for i, (a, _) in enumerate(answers):
-        for j, (b, _) in enumerate(answers[:i]):
+    assert not doubtful.any(), [(answers[i], answers[j]) for i, j in doubtful.nonzero()]
+    for i, a in enumerate(answers):
+        for j, b in enumerate(answers[:i]):
             if len(a) <= 1 and len(b) <= 1 and names(a) != names(b):
                 assert table[i, j] >= MARGIN, (a, b)
 
 
+@functools.cache  # the numbers of one exercise serve two tests, its outcomes none after them
+def compared(name):
+    """The known answers of an exercise, and the distances between their outcomes."""
+    answers = known_answers(BY_NAME[name])
+    return [some for some, _ in answers], distances([found for _, found in answers])
+
+
 def separable_pairs(exercise):
     """Pairs of mistakes whose result is no other known answer's result."""
-    answers = known_answers(exercise)
-    alone = (distances([found for _, found in answers]) < 1).sum(1) == 1
-    return [some for (some, _), only in zip(answers, alone) if only and len(some) == 2]
+    answers, table = compared(exercise.name)
+    alone = (table < 1).sum(1) == 1
+    return [some for some, only in zip(answers, alone) if only and len(some) == 2]
 
 
 @pytest.mark.parametrize("exercise", [e for e in EXERCISES if e.pairs()], ids=lambda e: e.name)

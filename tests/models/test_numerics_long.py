@@ -26,6 +26,7 @@ from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.training.decoding import beam_search, greedy_decode
 from course_utils.training.losses import masked_cross_entropy
 
+pytestmark = pytest.mark.deeper
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 JUNK = [math.nan, math.inf, -math.inf]
 BOS, EOS = 1, 2

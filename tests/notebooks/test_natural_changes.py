@@ -13,7 +13,10 @@ from test_lesson_form import PATHS
 from course_utils.maintain import changes
 from course_utils.maintain.changes import Tried, changes_of, try_chapter
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each change runs in a fork")
+pytestmark = [
+    pytest.mark.deeper,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="each change runs in a fork"),
+]
 CELLS = {
     "a": "x = [1, 2]",
     "b": "from course_utils.checker.lesson import claim\n"

@@ -4,7 +4,6 @@
 a warning that our own code causes, is an error there.
 """
 
-import contextlib
 import os
 import shutil
 import socket
@@ -16,11 +15,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_notebook
 
-from course_utils.cli.notebooks import headless_environment
+from course_utils.cli.notebooks import kernel
 from course_utils.environment import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -54,20 +52,6 @@ def guard(tmp_path_factory):
     return folder
 
 
-@contextlib.contextmanager
-def kernel(notebook, folder, guard, root=ROOT):
-    """A client with a running kernel that works in `folder` on the code of `root`."""
-    client = NotebookClient(
-        notebook, timeout=600, kernel_name="python3", coalesce_streams=True, record_timing=False,
-        extra_arguments=["--log-level=CRITICAL"], resources={"metadata": {"path": str(folder)}},
-    )  # fmt: skip
-    with tempfile.TemporaryDirectory() as scratch:
-        environment = headless_environment(scratch)
-        environment["PYTHONPATH"] = os.pathsep.join([str(guard), str(root)])
-        with client.setup_kernel(env=environment):
-            yield client
-
-
 def text_of(cell):
     """What a cell prints and returns, as far as it may be compared."""
     if "nbval-ignore-output" in cell.metadata.get("tags", []):
@@ -90,7 +74,7 @@ def begin(path, cells=None):
 def run(path, folder, guard, cells=None, root=ROOT):
     """Run a notebook in `folder`; what its cells say must be what is stored."""
     notebook, code, stored = begin(path, cells)
-    with kernel(notebook, folder, guard, root) as client:
+    with kernel(notebook, folder, (guard, root)) as client:
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)
         assert [text_of(cell) for cell in code] == stored
@@ -111,7 +95,7 @@ def test_the_guard_holds(guard, tmp_path):
         warn: r"(?s)UserWarning.*\bold\b",
     }
     cells = [new_code_cell(f"import socket\n{line}") for line in broken]
-    with kernel(new_notebook(cells=cells), tmp_path, guard) as client:
+    with kernel(new_notebook(cells=cells), tmp_path, (guard, ROOT)) as client:
         for index, (cell, message) in enumerate(zip(cells, broken.values())):
             with pytest.raises(CellExecutionError, match=message):
                 client.execute_cell(cell, index)

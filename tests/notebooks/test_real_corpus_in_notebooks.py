@@ -13,9 +13,12 @@ REAL = {
     "10_text_classification": ("short-reviews", "rt-polarity", "held-out reviews right"),
 }
 
-pytestmark = pytest.mark.skipif(
-    "COURSE_DATA_DIR" not in os.environ, reason="COURSE_DATA_DIR names no folder with corpora"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        "COURSE_DATA_DIR" not in os.environ, reason="COURSE_DATA_DIR names no folder with corpora"
+    ),
+]
 
 
 @pytest.mark.parametrize("name", REAL)

@@ -4,8 +4,6 @@ Those that train for a minute or more are left to test_exercises_notebooks.py, w
 imports, solutions and checks.
 """
 
-import os
-
 import nbformat
 import pytest
 
@@ -19,10 +17,7 @@ NOTEBOOKS = [
     for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
     if not path.name.startswith(TRAINING)
 ]
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("CI"),
-    reason="minutes; test_exercises_notebooks.py runs the solved cells in any case",
-)
+pytestmark = pytest.mark.long  # test_exercises_notebooks.py runs the solved cells in any case
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -441,7 +441,7 @@ explore(transformer(), "We are home.", "Nous suis chez moi.")
 
 def test_in_jupyterlab_the_figure_is_live_and_its_kernel_translates(browser, tmp_path, monkeypatch):
     monkeypatch.delenv(NOT_LIVE, raising=False)
-    cells = [new_code_cell(f"import sys; sys.path.append({str(ROOT / 'tests')!r})"),
+    cells = [new_code_cell(f"import sys; sys.path.append({str(ROOT / 'tests' / 'support')!r})"),
              new_code_cell(CELLS), new_code_cell("explore(transformer(), 'I lost.')")]  # fmt: skip
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
     notebook = new_notebook(cells=cells, metadata={"kernelspec": kernel})
