@@ -118,7 +118,7 @@ def overview(*, now: datetime | None = None) -> Overview:
     _, count, new, due, *_ = row("", cards)
     return Overview(
         f"{count} cards: {new} new, {due} due now",
-        [row(name, chapters[name]) for name in sorted(chapters)],
+        [row(name, own) for name, own in chapters.items()],
         sorted(((*row(tag, own), made[tag]) for tag, own in tags.items()), key=_worst_first),
     )
 
