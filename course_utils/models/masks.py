@@ -155,3 +155,75 @@ def check_tokens(tokens: Tensor, vocab_size: int, batch: int | None = None) -> N
             f"token ids must lie in 0..{vocab_size - 1}, got {int(tokens.min())}.."
             f"{int(tokens.max())}: encode the text with the vocabulary the model was built for"
         )
+
+
+def build_mask(
+    mask: Tensor | None, valid_lens: Tensor | None, sizes: tuple[int, int, int, int]
+) -> Tensor | None:
+    """One mask of four axes from `mask` and `valid_lens`, for sizes (B, h, Tq, Tk)."""
+    if mask is not None:
+        mask = check_mask(mask, *sizes)
+    if valid_lens is None:
+        return mask
+    batch, _, num_queries, num_keys = sizes
+    return combine_masks(mask, mask_from_valid_lens(valid_lens, num_keys, batch, num_queries))
+
+
+def hide_unseen(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero the positions of keys or values (B, h or 1, Tk, d) that no query may look at.
+
+    A weight of 0 is not enough: 0 * inf and 0 * NaN are NaN.
+    """
+    if mask is None:
+        return x
+    unseen = ~mask.any(dim=-2)  # (B or 1, h or 1, Tk or 1)
+    if x.shape[1] == 1:
+        unseen = unseen.all(dim=1, keepdim=True)
+    return x.masked_fill(unseen.unsqueeze(-1), 0.0)
+
+
+def zero_fully_masked(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero what belongs to queries that may look at no key, in x (B, h or 1, Tq, d)."""
+    return x if mask is None else hide_unseen(x, mask.transpose(-2, -1))
+
+
+def mask_for_scores(
+    scores: Tensor, mask: Tensor | None, valid_lens: Tensor | None
+) -> Tensor | None:
+    """One mask that broadcasts to the scores (B, ..., Tq, Tk) from `mask` and `valid_lens`.
+
+    Raises:
+        TypeError, ValueError: one of them does not fit, or the mask could be read in two ways.
+    """
+    mask = None if mask is None else _mask_for(scores, mask)
+    return mask if valid_lens is None else combine_masks(mask, _lengths_for(scores, valid_lens))
+
+
+def _mask_for(scores: Tensor, mask: Tensor) -> Tensor:
+    """The mask in the shape of the scores, if it can be read in one way only."""
+    check_boolean(mask)
+    shape, missing = tuple(mask.shape), scores.dim() - mask.dim()
+    if missing > 0 and len(shape) > 2 and shape[0] == len(scores) == scores.shape[missing] > 1:
+        raise ValueError(
+            f"for scores of shape {tuple(scores.shape)} a mask of shape {shape} could be per "
+            "sentence or per head: write mask[:, None] for one mask a sentence, mask[None] for "
+            "one a head"
+        )
+    try:
+        return mask.broadcast_to(scores.shape)
+    except RuntimeError:
+        raise ValueError(
+            f"a mask of shape {shape} does not broadcast to the scores' {tuple(scores.shape)}"
+        ) from None
+
+
+def _lengths_for(scores: Tensor, valid_lens: Tensor) -> Tensor:
+    """The mask of `valid_lens` with as many axes as the scores."""
+    if scores.dim() < 3:
+        raise ValueError(
+            f"valid_lens needs scores with a batch axis, (B, ..., Tq, Tk), got "
+            f"{tuple(scores.shape)}: use mask= for a single map"
+        )
+    batch, num_queries, num_keys = scores.shape[0], *scores.shape[-2:]
+    mask = mask_from_valid_lens(valid_lens, num_keys, batch, num_queries)
+    return mask.reshape(batch, *(1,) * (scores.dim() - 3), *mask.shape[2:])

@@ -6,8 +6,7 @@ classifier, a prediction of hidden or of next tokens) makes the model.
 
 from torch import Tensor, nn
 
-from course_utils.models.attention import build_mask
-from course_utils.models.masks import check_tokens
+from course_utils.models.masks import build_mask, check_tokens
 from course_utils.models.transformer import EncoderBlock
 from course_utils.models.trunk import initialise, last_norm, position_layer, run_blocks
 

@@ -10,9 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.models.attention import MultiHeadAttention, build_mask, hide_unseen
+from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.cache import KeyValueCache
-from course_utils.models.masks import causal_mask, check_tokens, mask_from_lengths
+from course_utils.models.masks import (
+    build_mask,
+    causal_mask,
+    check_tokens,
+    hide_unseen,
+    mask_from_lengths,
+)
 from course_utils.models.trunk import initialise, last_norm, position_layer, run_blocks
 
 

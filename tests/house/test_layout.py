@@ -30,8 +30,7 @@ MOST_LINES = 300
 CONTENT = ("chapters/", "text/small_world/")  # content, not machinery: may be long
 STILL_LONG = {  # with the lines that each has at most: it may shrink
     "checker/values.py": 307,
-    "models/attention.py": 348,
-    "models/transformer.py": 397,
+    "models/transformer.py": 382,
     "text/corpora.py": 316,
 }
 SEVERAL = {"__init__", "cards", "exercises", "figures"}  # the same kind of thing in each package

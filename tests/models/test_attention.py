@@ -16,10 +16,9 @@ from course_utils.models.attention import (
     AdditiveAttention,
     DotProductAttention,
     MultiHeadAttention,
-    build_mask,
     masked_softmax,
 )
-from course_utils.models.masks import causal_mask, mask_from_valid_lens
+from course_utils.models.masks import build_mask, causal_mask, mask_from_valid_lens
 
 few = settings(deadline=None, max_examples=25, derandomize=True)
 close = torch.testing.assert_close

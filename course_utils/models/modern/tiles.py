@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from course_utils.models.attention import build_mask, hide_unseen, zero_fully_masked
+from course_utils.models.masks import build_mask, hide_unseen, zero_fully_masked
 
 
 def online_softmax(scores: Tensor) -> Tensor:
