@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from course_utils.text.corpora import CorpusError
+from course_utils.text.registry import CorpusError
 from course_utils.text.text import printable
 from course_utils.training.runs.refusals import Refused, number
 

@@ -1,74 +1,28 @@
-"""Corpora by name or path: what ships with the course, and real ones that are downloaded.
-
-A downloaded file is checked by its hash. `COURSE_DATA_DIR` may name a folder with copies; then
-nothing is downloaded.
-"""
+"""Sentence pairs: of a corpus by name, or from a file of one's own; and how some are held out."""
 
 import hashlib
-import io
 import os
 import random
 import re
 import unicodedata
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_utils.text.pairs import Pair
+from course_utils.text.registry import (
+    CORPORA,
+    PAIRS,
+    CorpusError,
+    corpus_bytes,
+    names,
+    unreadable,
+)
 from course_utils.text.small_world import LARGEST, small_world
 from course_utils.text.text import normalise
 
-SHIPPED = ("small-world", "everyday")
-_EVERYDAY = Path(__file__).with_name("everyday.tsv")
-_PATIENCE = 30  # seconds without a byte after which a download has failed
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(r"\r\n|\n|\r")  # not splitlines: U+2028 is no line end
-
-
-@dataclass(frozen=True)
-class Remote:
-    """A file on the web: where it is, its hash, and the member to read if it is an archive.
-
-    `instead` names what ships with the course and serves the same end.
-    """
-
-    file: str
-    url: str
-    known_hash: str
-    member: str | None = None
-    instead: tuple[str, ...] = SHIPPED
-
-
-REMOTE = {
-    "fra-eng": Remote(
-        "fra-eng.zip",
-        "http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip",
-        "sha1:94646ad1522d915e7b0f9296181140edcf86a4f5",
-        member="fra.txt",
-    ),
-    "tiny-shakespeare": Remote(
-        "tiny-shakespeare.txt",
-        "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
-        "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
-    ),
-    "rt-polarity.pos": Remote(
-        "rt-polarity.pos",
-        "https://raw.githubusercontent.com/yoonkim/CNN_sentence/master/rt-polarity.pos",
-        "sha256:4134882974a28d0c7b5151256f0e33a6169984ee7372c279e673f1114f475d58",
-        instead=("short-reviews",),
-    ),
-    "rt-polarity.neg": Remote(
-        "rt-polarity.neg",
-        "https://raw.githubusercontent.com/yoonkim/CNN_sentence/master/rt-polarity.neg",
-        "sha256:2d11cfbc790f1cd96d78339f41ce53ced1efa83cd22d37d6788fa3fe3d17e2fd",
-        instead=("short-reviews",),
-    ),
-}
-
-
-class CorpusError(ValueError):
-    """A corpus cannot be found or read; the message says why and what to do."""
 
 
 @dataclass
@@ -104,9 +58,9 @@ def load_corpus(name_or_path: str | os.PathLike, size: int | None = None) -> Cor
     """Load sentence pairs.
 
     Args:
-        name_or_path: "small-world" or "everyday" (shipped), "fra-eng" (downloaded once, or taken
-            from `COURSE_DATA_DIR`), or the path of a tab-separated UTF-8 file: source, target,
-            and any further columns, which are ignored.
+        name_or_path: a corpus of pairs in `course_utils.text.registry`, such as "small-world",
+            "everyday" or "fra-eng"; or the path of a tab-separated UTF-8 file: source, target, and
+            any further columns, which are ignored.
         size: at most so many pairs, from the beginning.
 
     Raises:
@@ -117,13 +71,14 @@ def load_corpus(name_or_path: str | os.PathLike, size: int | None = None) -> Cor
         raise CorpusError(f"size must be at least 1, got {size}")
     if name == "small-world":
         return Corpus(name, small_world("train", size and min(size, LARGEST["train"])))
-    if name == "everyday":
-        return _truncate(_parse(name, _EVERYDAY.read_bytes()), size)
-    if name == "fra-eng":
-        return _truncate(_parse(name, corpus_bytes(name)), size)
-    if name in REMOTE:
-        raise CorpusError(f"{name!r} holds running text, not pairs: read corpus_file({name!r})")
-    return _truncate(_parse(name, _own_bytes(name)), size)
+    if name in CORPORA and CORPORA[name].kind != PAIRS:
+        raise CorpusError(
+            f"{name!r} is a {CORPORA[name].kind}, not one of pairs: use one of "
+            f"{', '.join(names(PAIRS))}"
+        )
+    corpus = _parse(name, corpus_bytes(name) if name in CORPORA else _own_bytes(name))
+    corpus.pairs = corpus.pairs[:size]
+    return corpus
 
 
 def _own_bytes(name: str) -> bytes:
@@ -135,89 +90,11 @@ def _own_bytes(name: str) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:  # the latter: a name that no file can have
         if not path.suffix and isinstance(error, FileNotFoundError):
-            known = ", ".join((*SHIPPED, "fra-eng"))
             raise CorpusError(
-                f"unknown corpus {name!r}: use one of {known}, or a .tsv file's path"
+                f"unknown corpus {name!r}: use one of {', '.join(names(PAIRS))}, or a .tsv file's "
+                "path"
             ) from None
-        raise _unreadable(f"the corpus {name!r}", error) from None
-
-
-def _unreadable(what: str, error: Exception) -> CorpusError:
-    return CorpusError(f"cannot read {what}: {getattr(error, 'strerror', None) or error}")
-
-
-def corpus_file(name: str) -> Path:
-    """The file of a real corpus: from `COURSE_DATA_DIR` when set, else downloaded and checked.
-
-    Raises:
-        CorpusError: the name is unknown, or there is neither a copy nor a network.
-    """
-    if name not in REMOTE:
-        raise CorpusError(f"unknown corpus {name!r}: these can be downloaded: {', '.join(REMOTE)}")
-    remote = REMOTE[name]
-    if folder := os.environ.get("COURSE_DATA_DIR"):
-        path = Path(folder) / remote.file
-        try:
-            if path.is_file():
-                return path
-        except OSError as error:
-            raise _unreadable(str(path), error) from None
-        raise CorpusError(
-            f"COURSE_DATA_DIR is {folder!r}, but there is no {remote.file} in it: "
-            "put a copy there, or unset the variable to download it"
-        )
-    import pooch
-
-    try:
-        path = pooch.retrieve(
-            remote.url,
-            known_hash=remote.known_hash,
-            fname=remote.file,
-            path=pooch.os_cache("attention-course"),
-            downloader=pooch.HTTPDownloader(progressbar=True, timeout=_PATIENCE),
-        )
-    except Exception as error:
-        raise CorpusError(
-            f"{name} could not be downloaded from {remote.url} ({type(error).__name__}: {error}). "
-            "Without a network use a corpus that ships with the course "
-            f"({', '.join(remote.instead)}), or put a copy of {remote.file} into a folder and set "
-            "COURSE_DATA_DIR to it"
-        ) from error
-    return Path(path)
-
-
-def corpus_bytes(name: str) -> bytes:
-    """What a real corpus holds, out of its archive where it comes in one.
-
-    Raises:
-        CorpusError: as `corpus_file`, or the file cannot be read, or the archive is damaged.
-    """
-    path = corpus_file(name)
-    member = REMOTE[name].member
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise _unreadable(str(path), error) from None
-    return _member_of(path, data, member) if member else data
-
-
-def _member_of(path: Path, data: bytes, member: str) -> bytes:
-    """One file of a zip archive, in whatever folder it stands; nothing is written to disk."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            found = [
-                name
-                for name in archive.namelist()
-                if name.split("/")[-1] == member and not name.startswith("__MACOSX")
-            ]
-            if found:
-                return archive.read(found[0])
-    except Exception:  # each way to compress has errors of its own, and so has an encrypted file
-        raise CorpusError(
-            f"{path} is not a sound zip archive (cut off, damaged, encrypted, or a web page "
-            "instead of the file): delete it and load it again"
-        ) from None
-    raise CorpusError(f"{path} holds no {member}: delete the file and load it again")
+        raise unreadable(f"the corpus {name!r}", error) from None
 
 
 def _parse(name: str, data: bytes) -> Corpus:
@@ -277,11 +154,6 @@ def _fault(columns: list[str]) -> str | None:
     if len(columns) > 1:
         return "an empty side"
     return "no tab" if columns[0] else "nothing on the line"
-
-
-def _truncate(corpus: Corpus, size: int | None) -> Corpus:
-    corpus.pairs = corpus.pairs[:size]
-    return corpus
 
 
 class _Marks(dict):

@@ -1,10 +1,6 @@
 """Running text for character-level language models: the course's own stories, or a real text."""
 
-from pathlib import Path
-
-from course_utils.text.corpora import CorpusError, corpus_file
-
-_PROSE = Path(__file__).with_name("prose.txt")
+from course_utils.text.registry import TEXT, CorpusError, corpus_files, find
 
 
 def load_text(name: str = "prose", size: int | None = None) -> str:
@@ -21,10 +17,8 @@ def load_text(name: str = "prose", size: int | None = None) -> str:
     """
     if size is not None and size < 1:
         raise CorpusError(f"size must be at least 1, got {size}")
-    if name not in ("prose", "tiny-shakespeare"):
-        raise CorpusError(f"unknown text {name!r}: use 'prose' or 'tiny-shakespeare'")
-    path = _PROSE if name == "prose" else corpus_file(name)
-    return path.read_text(encoding="utf-8")[:size]
+    find(name, TEXT)
+    return corpus_files(name)[0].read_text(encoding="utf-8")[:size]
 
 
 def split_text(text: str, held_out: float = 0.1) -> tuple[str, str]:

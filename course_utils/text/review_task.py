@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from torch import Tensor, tensor
 
 from course_utils.text.batches import group_by_length, pad
-from course_utils.text.corpora import CorpusError, check_apart, reads_as
-from course_utils.text.reviews import Review, reviews, rt_polarity
+from course_utils.text.corpora import check_apart, reads_as
+from course_utils.text.registry import REVIEWS, find
+from course_utils.text.reviews import Review, real_reviews, reviews
 from course_utils.text.text import tokenize
 from course_utils.text.vocab import Vocab
-
-CORPORA = ("short-reviews", "rt-polarity")
 
 
 @dataclass(frozen=True)
@@ -94,12 +93,11 @@ def review_task(corpus: str = "short-reviews") -> ReviewTask:
     Raises:
         CorpusError: the name is unknown, or the file cannot be had.
     """
-    if corpus not in CORPORA:
-        raise CorpusError(f"unknown corpus {corpus!r}: use one of {', '.join(CORPORA)}")
+    find(corpus, REVIEWS)
     if corpus == "short-reviews":
         train, test = reviews("train"), reviews("test")
     else:
-        train, test = _hold_out_a_tenth(rt_polarity())
+        train, test = _hold_out_a_tenth(real_reviews(corpus))
     check_apart((r.text for r in train), (r.text for r in test))
     return ReviewTask(
         corpus, train, test, Vocab((tokenize(r.text, "en") for r in train), min_freq=2)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from course_utils.text.corpora import CorpusError, corpus_file
+from course_utils.text.registry import REVIEWS, CorpusError, corpus_files, find
 from course_utils.text.text import normalise
 
 FILE = Path(__file__).with_name("reviews.tsv.gz")  # split, construction, positive, negative
@@ -69,24 +69,25 @@ def constructions() -> dict[str, tuple[Review, Review]]:
     return examples
 
 
-def rt_polarity() -> list[Review]:
-    """10,662 real snippets of film reviews (Pang and Lee, 2005), positive and negative in turn.
+def real_reviews(name: str = "rt-polarity") -> list[Review]:
+    """The reviews of a corpus with a file of positive and one of negative ones, in turn.
 
     Raises:
         CorpusError: a file cannot be had, is not UTF-8, or holds fewer reviews than the other.
     """
+    find(name, REVIEWS)
     sides = []
-    for name, label in (("rt-polarity.pos", 1), ("rt-polarity.neg", 0)):
+    for path, label in zip(corpus_files(name), (1, 0), strict=True):
         try:
-            text = corpus_file(name).read_bytes().decode("utf-8")
+            text = path.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
-            raise CorpusError(f"{name} is not UTF-8 ({error.reason}): load it again") from None
+            raise CorpusError(f"{path.name} is not UTF-8 ({error.reason}): load it again") from None
         lines = [normalise(line) for line in text.split("\n")]
         sides.append([Review(line, label) for line in lines if line])
     positive, negative = sides
     if len(positive) != len(negative):
         raise CorpusError(
-            f"rt-polarity has {len(positive):,} positive and {len(negative):,} negative reviews "
+            f"{name} has {len(positive):,} positive and {len(negative):,} negative reviews "
             "where there should be equally many: load the files again"
         )
     return [review for couple in zip(positive, negative) for review in couple]

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import chain
 
 LANGUAGES = ("en", "fr")
@@ -92,9 +93,15 @@ def count_tokens(texts: Iterable[str], lang: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     words = Counter(chain.from_iterable(normalise(text).split(" ") for text in texts))
     for word, times in words.items():
-        for token in tokenize(word, lang):
+        for token in cut(word, lang):
             counts[token] += times
     return counts
+
+
+@lru_cache(maxsize=2**17)
+def cut(word: str, lang: str) -> tuple[str, ...]:
+    """The tokens of what stands between two spaces, remembered."""
+    return tuple(tokenize(word, lang))
 
 
 def detokenize(tokens: list[str], lang: str) -> str:

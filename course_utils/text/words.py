@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import chain
 
-from course_utils.text.text import detokenize, normalise, tokenize
+from course_utils.text.text import cut, detokenize, normalise, tokenize
 from course_utils.text.vocab import Vocab
 
 
@@ -19,7 +19,7 @@ class _Ids(dict):
     def __missing__(self, word: str) -> list[int]:
         if len(self) == self.most:
             self.clear()
-        self[word] = ids = self.words.vocab.encode(self.words.tokens(word))
+        self[word] = ids = self.words.vocab.encode(cut(word, self.words.lang))
         return ids
 
 

@@ -13,7 +13,7 @@ TOP_LEVEL = {
     "README.md", "course_utils", "figures", "notebooks", "pyproject.toml", "requirements.txt",
     "tests",
 }  # fmt: skip
-BINARY = {".otf", ".png", ".safetensors", ".ttf"}
+BINARY = {".gz", ".otf", ".png", ".safetensors", ".ttf"}
 UNWANTED = {  # written so that this file does not match
     "a note of unfinished work": r"\b(T[O]DO|F[I]XME|X[X]X)\b",
     "a path of one computer": r"(?<![\w.~*])/(home|root|Users|work|farm)/|[A-Z]:\\+Users",

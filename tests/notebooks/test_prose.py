@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from course_utils.text import prose
-from course_utils.text.corpora import CorpusError
 from course_utils.text.prose import load_text, split_text
+from course_utils.text.registry import CorpusError
 
 
 def test_the_stories_are_long_plain_and_clean():
@@ -50,7 +50,7 @@ def test_a_real_text_comes_by_name(monkeypatch, tmp_path):
 
 
 def test_bad_requests_are_refused():
-    with pytest.raises(CorpusError, match="unknown text 'fra-eng': use 'prose' or"):
+    with pytest.raises(CorpusError, match="unknown text 'fra-eng': use one of prose, tiny"):
         load_text("fra-eng")
     with pytest.raises(CorpusError, match="size must be at least 1, got 0"):
         load_text(size=0)

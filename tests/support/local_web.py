@@ -12,7 +12,7 @@ from hashlib import sha256
 import pooch
 import pytest
 
-from course_utils.text import corpora
+from course_utils.text import registry
 
 LINES = b"Go.\tVa !\nI lost.\tJ'ai perdu.\n"
 
@@ -24,6 +24,16 @@ def archive(*members):
         for name, content in members:
             file.writestr(name, content)
     return buffer.getvalue()
+
+
+def load_from(monkeypatch, name, port, **changes):
+    """Let a corpus be downloaded from a port of this machine."""
+    source = registry.CORPORA[name]
+    files = tuple(
+        replace(file, url=f"http://127.0.0.1:{port}/{file.name}", **changes)
+        for file in source.files
+    )
+    monkeypatch.setitem(registry.CORPORA, name, replace(source, files=files))
 
 
 @pytest.fixture
@@ -56,12 +66,8 @@ def web(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(pooch, "os_cache", lambda project: cache)
     content = archive(("fra.txt", LINES))
-    remote = replace(
-        corpora.REMOTE["fra-eng"],
-        url=f"http://127.0.0.1:{server.server_port}/fra-eng.zip",
-        known_hash="sha256:" + sha256(content).hexdigest(),
-    )
-    monkeypatch.setitem(corpora.REMOTE, "fra-eng", remote)
+    known_hash = "sha256:" + sha256(content).hexdigest()
+    load_from(monkeypatch, "fra-eng", server.server_port, known_hash=known_hash)
     served["/fra-eng.zip"] = content
     yield served, asked, cache
     server.shutdown()

@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import d2l.torch as d2l
@@ -14,21 +13,21 @@ import pooch
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from local_web import LINES, archive
+from local_web import LINES, archive, load_from
 
-from course_utils.text import corpora
+from course_utils.cli import train
 from course_utils.text.batches import build_vocabs
 from course_utils.text.corpora import (
     Corpus,
-    CorpusError,
     check_apart,
-    corpus_file,
     load_corpus,
     reads_as,
     sample,
     split_by_source,
 )
 from course_utils.text.pairs import Pair
+from course_utils.text.registry import CORPORA, PAIRS, CorpusError, File, Source, corpus_files
+from course_utils.text.task import translation_task
 from course_utils.text.text import normalise, tokenize
 
 few = settings(deadline=None, max_examples=30, derandomize=True)
@@ -173,8 +172,8 @@ def test_unknown_names_list_the_known_ones(name):
         load_corpus(name)
 
 
-def test_a_corpus_that_is_not_pairs_says_how_to_read_it():
-    with pytest.raises(CorpusError, match=r"running text.*corpus_file\('tiny-shakespeare'\)"):
+def test_a_corpus_that_is_not_pairs_says_what_it_is():
+    with pytest.raises(CorpusError, match="'tiny-shakespeare' is a text, not one of pairs: use"):
         load_corpus("tiny-shakespeare")
 
 
@@ -349,12 +348,32 @@ def test_a_folder_without_the_file_is_named(data_dir):
     with pytest.raises(CorpusError, match=r"COURSE_DATA_DIR is .*no fra-eng\.zip in it"):
         load_corpus("fra-eng")
     with pytest.raises(CorpusError, match=r"no tiny-shakespeare\.txt in it"):
-        corpus_file("tiny-shakespeare")
+        corpus_files("tiny-shakespeare")
 
 
-def test_unknown_downloads_list_the_known_ones():
-    with pytest.raises(CorpusError, match="unknown corpus 'everyday'.*fra-eng, tiny-shakespeare"):
-        corpus_file("everyday")
+def test_unknown_files_list_the_known_ones():
+    with pytest.raises(CorpusError, match="unknown corpus 'every': use one of small-world, every"):
+        corpus_files("every")
+
+
+def test_what_ships_is_there_and_needs_no_folder(data_dir):
+    for name, source in CORPORA.items():
+        if source.ships:
+            assert all(path.is_file() for path in corpus_files(name))
+
+
+def test_a_corpus_is_one_row_of_the_registry(data_dir, monkeypatch, capsys):
+    """One more row, and it can be loaded, split, trained on and is named by help and errors."""
+    row = Source(PAIRS, "two pairs", (File("two.tsv", "https://example.org/two.tsv", "sha256:0"),))
+    monkeypatch.setitem(CORPORA, "two", row)
+    (data_dir / "two.tsv").write_bytes(LINES)
+    assert load_corpus("two").pairs == [GO, LOST]
+    assert len(translation_task("two", held_out=1).train) == 1
+    with pytest.raises(CorpusError, match="use one of small-world, everyday, fra-eng, two, or a"):
+        load_corpus("thre")
+    with pytest.raises(SystemExit):
+        train.main(["--help"])
+    assert "fra-eng, two, or" in " ".join(capsys.readouterr().out.split())
 
 
 # ---------------------------------------------------------------- downloads
@@ -389,12 +408,11 @@ def test_without_a_network_the_shipped_corpora_and_the_folder_are_named(web, mon
     served, _, _ = web
     served.clear()
     if fault == "no network":  # nobody listens at port 9
-        remote = replace(corpora.REMOTE["fra-eng"], url="http://127.0.0.1:9/fra-eng.zip")
-        monkeypatch.setitem(corpora.REMOTE, "fra-eng", remote)
+        load_from(monkeypatch, "fra-eng", 9)
     with pytest.raises(CorpusError) as caught:
         load_corpus("fra-eng")
     message = str(caught.value)
-    assert "fra-eng could not be downloaded from http://127.0.0.1" in message
+    assert "fra-eng.zip could not be downloaded from http://127.0.0.1" in message
     assert "small-world, everyday" in message
     assert "put a copy of fra-eng.zip into a folder and set COURSE_DATA_DIR" in message
 
@@ -422,7 +440,7 @@ def test_fra_eng_has_its_167130_pairs(fra_eng):
 @real_data
 def test_fra_eng_is_the_text_that_d2l_loads():
     """d2l's own preprocessing and vocabulary, with min_freq 2, has 10,012 English entries."""
-    with zipfile.ZipFile(corpus_file("fra-eng")) as file:
+    with zipfile.ZipFile(corpus_files("fra-eng")[0]) as file:
         lines = file.read("fra.txt").decode("utf-8").splitlines()
     english = "\n".join(line.split("\t")[0] + "\t" for line in lines)  # its French side takes long
     source, _ = d2l.tokenize_nmt(d2l.preprocess_nmt(english))
@@ -441,7 +459,7 @@ def test_fra_eng_can_be_split_so_that_no_source_stands_on_both_sides(fra_eng):
 
 @real_data
 def test_tiny_shakespeare_is_running_text():
-    text = corpus_file("tiny-shakespeare").read_text(encoding="utf-8")
+    text = corpus_files("tiny-shakespeare")[0].read_text(encoding="utf-8")
     assert text.startswith("First Citizen:")
     assert len(text) > 1_000_000
 

@@ -10,13 +10,14 @@ import pooch
 import pytest
 from local_web import LINES, archive
 
-from course_utils.text import corpora
-from course_utils.text.corpora import CorpusError, load_corpus
+from course_utils.text import registry
+from course_utils.text.corpora import load_corpus
 from course_utils.text.pairs import Pair
+from course_utils.text.registry import CorpusError
 
 PAIRS = [Pair("Go.", "Va !"), Pair("I lost.", "J'ai perdu.")]
 WHAT_TO_DO = (
-    r"(?s)fra-eng could not be downloaded from http://127\.0\.0\.1.*small-world, everyday.*"
+    r"(?s)fra-eng.zip could not be downloaded from http://127\.0\.0\.1.*small-world, everyday.*"
     "put a copy of fra-eng.zip into a folder and set COURSE_DATA_DIR"
 )
 
@@ -43,7 +44,7 @@ def test_an_error_of_the_server_is_told_by_its_number(web, status):
 
 @pytest.mark.parametrize("silent_before", ["headers", "the first byte", "the last byte"])
 def test_a_server_that_falls_silent_is_given_up(web, monkeypatch, silent_before):
-    monkeypatch.setattr(corpora, "_PATIENCE", 0.2)
+    monkeypatch.setattr(registry, "_PATIENCE", 0.2)
     content, done = web[0]["/fra-eng.zip"], threading.Event()
 
     def answer(request):
@@ -91,19 +92,21 @@ LOAD = """
 import sys
 from dataclasses import replace
 import pooch
-from course_utils.text import corpora
+from course_utils.text.corpora import load_corpus
+from course_utils.text.registry import CORPORA
 url, known_hash, cache = sys.argv[1:]
-remote = replace(corpora.REMOTE["fra-eng"], url=url, known_hash=known_hash)
-corpora.REMOTE["fra-eng"] = remote
+source = CORPORA["fra-eng"]
+file = replace(source.files[0], url=url, known_hash=known_hash)
+CORPORA["fra-eng"] = replace(source, files=(file,))
 pooch.os_cache = lambda project: cache
-print(ascii(corpora.load_corpus("fra-eng").pairs))
+print(ascii(load_corpus("fra-eng").pairs))
 """
 
 
 def start_loading(cache):
     """Another process that loads fra-eng by way of the same cache."""
-    remote = corpora.REMOTE["fra-eng"]
-    command = [sys.executable, "-c", LOAD, remote.url, remote.known_hash, str(cache)]
+    file = registry.CORPORA["fra-eng"].files[0]
+    command = [sys.executable, "-c", LOAD, file.url, file.known_hash, str(cache)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, env=environment, text=True, encoding="utf-8", **pipes)

@@ -3,19 +3,19 @@
 import os
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pooch
 import pytest
+from local_web import load_from
 
 from course_utils.maintain import review_grammar
 from course_utils.maintain.review_grammar import CONSTRUCTIONS, OPENERS, SLOTS
-from course_utils.text import corpora
 from course_utils.text import reviews as module
-from course_utils.text.corpora import CorpusError, corpus_file, reads_as
+from course_utils.text.corpora import reads_as
+from course_utils.text.registry import CORPORA, CorpusError, corpus_files
 from course_utils.text.review_task import ReviewTask, review_task
-from course_utils.text.reviews import Review, constructions, reviews, rt_polarity
+from course_utils.text.reviews import Review, constructions, real_reviews, reviews
 from course_utils.text.text import tokenize
 from course_utils.text.vocab import Vocab
 
@@ -223,7 +223,9 @@ def test_the_order_of_batches_repeats_with_the_seed():
 
 
 def test_unknown_corpora_are_named():
-    with pytest.raises(CorpusError, match="unknown corpus 'imdb': use one of short-reviews, "):
+    with pytest.raises(
+        CorpusError, match="unknown corpus of reviews 'imdb': use one of short-reviews, "
+    ):
         review_task("imdb")
 
 
@@ -241,9 +243,9 @@ def write(folder, positive, negative):
     (folder / "rt-polarity.neg").write_bytes(negative)
 
 
-def test_rt_polarity_is_read_from_two_files(data_dir):
+def test_real_reviews_are_read_from_two_files(data_dir):
     write(data_dir, "a caf\u00e9 \nb\n".encode(), b"c\nd\n")
-    texts = [(review.text, review.label) for review in rt_polarity()]
+    texts = [(review.text, review.label) for review in real_reviews()]
     assert texts == [("a caf\u00e9", 1), ("c", 0), ("b", 1), ("d", 0)]
 
 
@@ -258,21 +260,19 @@ def test_a_review_that_stands_there_twice_is_held_out_as_one(data_dir):
 
 def test_files_that_cannot_be_read_are_named(data_dir):
     with pytest.raises(CorpusError, match=r"no rt-polarity\.pos in it"):
-        rt_polarity()
+        real_reviews()
     write(data_dir, b"caf\xe9\n", b"x\n")
     with pytest.raises(CorpusError, match=r"rt-polarity\.pos is not UTF-8"):
-        rt_polarity()
+        real_reviews()
     write(data_dir, b"a\nb\n", b"x\n")
     with pytest.raises(CorpusError, match="2 positive and 1 negative"):
-        rt_polarity()
+        real_reviews()
 
 
 def test_without_a_network_the_shipped_reviews_are_offered(monkeypatch, tmp_path):
     monkeypatch.delenv("COURSE_DATA_DIR", raising=False)
     monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache")
-    for name in ("rt-polarity.pos", "rt-polarity.neg"):
-        remote = replace(corpora.REMOTE[name], url=f"http://127.0.0.1:9/{name}")  # nobody listens
-        monkeypatch.setitem(corpora.REMOTE, name, remote)
+    load_from(monkeypatch, "rt-polarity", 9)  # nobody listens
     with pytest.raises(CorpusError) as caught:
         review_task("rt-polarity")
     message = str(caught.value)
@@ -282,15 +282,16 @@ def test_without_a_network_the_shipped_reviews_are_offered(monkeypatch, tmp_path
 
 
 @real_data
-@pytest.mark.parametrize("name", ["rt-polarity.pos", "rt-polarity.neg"])
-def test_the_real_files_have_the_known_hash(name):
-    kind, digest = corpora.REMOTE[name].known_hash.split(":")
-    assert pooch.file_hash(str(corpus_file(name)), alg=kind) == digest
+def test_the_real_files_have_the_known_hash():
+    files = CORPORA["rt-polarity"].files
+    for file, path in zip(files, corpus_files("rt-polarity"), strict=True):
+        kind, digest = file.known_hash.split(":")
+        assert pooch.file_hash(str(path), alg=kind) == digest
 
 
 @real_data
 def test_rt_polarity_has_its_10662_reviews():
-    found = rt_polarity()
+    found = real_reviews()
     assert len(found) == 10_662
     assert sum(review.label for review in found) == 5331
     assert found[1] == Review("simplistic , silly and tedious .", 0)

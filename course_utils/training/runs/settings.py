@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
 from course_utils.models.transformer import TransformerConfig
+from course_utils.text.registry import PAIRS, names
 from course_utils.text.subwords import SMALLEST
 from course_utils.training.runs.folder import LARGEST, empty_model
 from course_utils.training.runs.refusals import Refused, number
@@ -88,7 +89,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     defaults = {field.name: field.default for field in fields(Settings)}
     parser.add_argument(
         "--corpus", metavar="NAME_OR_TSV", default=argparse.SUPPRESS,
-        help="small-world, everyday, fra-eng, or a file of source, tab, target",
+        help=f"{', '.join(names(PAIRS))}, or a file of source, tab, target",
     )  # fmt: skip
     budget = parser.add_mutually_exclusive_group()
     for name, (kind, text) in BUDGET.items():
@@ -108,7 +109,8 @@ def new_settings(given: Mapping[str, object]) -> Settings:
         Refused: no corpus is named, or the sizes do not go together.
     """
     if "corpus" not in given:
-        raise Refused("name a corpus: --corpus small-world, everyday, fra-eng or the path of a TSV")
+        known = ", ".join(names(PAIRS))
+        raise Refused(f"name a corpus: --corpus {known} or the path of a TSV")
     if not {"epochs", "minutes"} & set(given):
         given = {**given, "epochs": 10}
     settings = Settings(**given)
