@@ -15,7 +15,7 @@ from course_utils.environment import ROOT
 from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.masks import causal_mask
 from course_utils.training.seeds import set_seed
-from course_utils.viz.explorer.display import FOLDER, NOT_LIVE
+from course_utils.viz.explorer.display import FOLDER, NOT_LIVE, ExplorerWidget
 from course_utils.viz.explorer.payload import pack_scene
 from course_utils.viz.explorer.scenes import layer_scene, translation_scene
 
@@ -49,8 +49,8 @@ document.body.dataset.ready = "yes";
 
 def write_page(folder, payloads):
     """A page in `folder` that shows a figure for each payload, without a kernel behind it."""
-    for name in ("explorer.js", "explorer.css"):
-        shutil.copyfile(FOLDER / name, folder / name)
+    (folder / "explorer.js").write_text(ExplorerWidget._esm, encoding="utf-8")
+    shutil.copyfile(FOLDER / "explorer.css", folder / "explorer.css")
     text = json.dumps(payloads, default=lambda data: base64.b64encode(data).decode("ascii"))
     (folder / "payloads.json").write_text(text, encoding="utf-8")
     (folder / "index.html").write_text(PAGE, encoding="utf-8")
@@ -235,7 +235,8 @@ def test_the_unfolded_numbers_are_those_of_the_model(page, payloads, n):
         layer[name][0, at] for name, at in (("q", q), ("k", k), ("v", k), ("output", q))
     )
     if n == 0:
-        inner = [query, key, query.double() * key.double()]
+        products = query.double() * key.double()
+        inner = [query, key, products, products.cumsum(0)]
     else:
         features, w_v = layer["features"][0, q, k], layer["w_v"]
         inner = [query, key, features, w_v, w_v.double() * features.double()]

@@ -12,6 +12,7 @@ from course_utils.viz.explorer.payload import pack_scene
 from course_utils.viz.explorer.picture import draw, summary
 from course_utils.viz.explorer.scenes import Scene
 from course_utils.viz.in_notebook import png_bytes
+from course_utils.viz.scripts import bundle
 
 FOLDER = Path(__file__).parent
 NOT_LIVE = "COURSE_HEADLESS"  # set where outputs are stored
@@ -25,7 +26,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         again: from a typed sentence to a new payload; its ValueErrors are shown to the learner.
     """
 
-    _esm = FOLDER / "explorer.js"
+    _esm = f"{bundle(FOLDER / 'explorer.js')}\nexport default {{ render }};\n"
     _css = FOLDER / "explorer.css"
     payload = traitlets.Dict().tag(sync=True)
 

@@ -45,8 +45,13 @@ export class Tokens {
 
   /** The ids of a line; an empty one has none. */
   encode(text) {
+    return this.words(text).flatMap((word) => this.encodeWord(word));
+  }
+
+  /** The line cut before spaces and between letters, numbers and marks: no piece goes across. */
+  words(text) {
     const line = normalise(text);
-    return line ? (` ${line}`.match(WORDS) ?? []).flatMap((word) => this.encodeWord(word)) : [];
+    return line ? (` ${line}`.match(WORDS) ?? []) : [];
   }
 
   /** Begin with bytes; while two neighbours have a merge, join those that were learnt first. */

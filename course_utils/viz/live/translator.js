@@ -20,6 +20,15 @@ export class Translator {
     return [...this.tokens.encode(text), EOS];
   }
 
+  /** The words of a sentence: each with its text, its ids, and their places among the tokens. */
+  words(text) {
+    let place = 0;
+    return this.tokens.words(text).map((word) => {
+      const ids = this.tokens.encodeWord(word);
+      return { text: word.trim(), ids, places: ids.map(() => place++) };
+    });
+  }
+
   /** The ids of a translation of `source`. way: "greedy", "beam" or "sample". */
   translate(source, { way = "greedy", change = UNTOUCHED, temperature = 1, seed = 1, said = [] } = {}) {
     const most = Math.min(50, this.room);
@@ -39,6 +48,6 @@ export class Translator {
       state = step.state;
       return { reads: id, logits: step.logits, did: step.did };
     });
-    return { source, says: [...said, EOS].slice(0, read.length), encoder, steps, decoder: state.layers };
+    return { change, source, says: [...said, EOS].slice(0, read.length), encoder, steps, decoder: state.layers };
   }
 }
