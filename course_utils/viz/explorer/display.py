@@ -12,6 +12,7 @@ from course_utils.viz.explorer.payload import pack_scene
 from course_utils.viz.explorer.picture import draw, summary
 from course_utils.viz.explorer.scenes import Scene
 from course_utils.viz.in_notebook import png_bytes
+from course_utils.viz.pages import scene_script, scene_text, whole_page
 from course_utils.viz.scripts import bundle
 
 FOLDER = Path(__file__).parent
@@ -66,6 +67,23 @@ class Explorer:
         again = self._again
         own = again and (lambda text: pack_scene(again(text), own_sentences=True))
         return ExplorerWidget(pack_scene(self.scene, own_sentences=again is not None), own)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the figure as one HTML page that needs nothing else, to keep or to send.
+
+        Sentences of one's own cannot be typed there: that takes the model.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        path = Path(path)
+        text = scene_text(pack_scene(self.scene))
+        body = '<div data-scene="#scene"></div>\n<noscript>This needs JavaScript.</noscript>'
+        title = f"Attention: {self.scene.source}" if self.scene.source else "Attention of a layer"
+        about = "Touch a token to see what it looks at, and unfold the arithmetic of a weight."
+        page = whole_page(title, about, body, [scene_script("#scene", text)])
+        path.write_text(page, encoding="utf-8")
+        return path
 
     def __repr__(self):
         return summary(self.scene)
