@@ -1,13 +1,21 @@
-"""The parts of the README that are made from something else, each between two marks."""
+"""The parts of the README and its pages that are made from something else, between marks."""
+
+from pathlib import Path
 
 from course_utils.bench import measured
 from course_utils.chapters import by_part, measured_costs
+from course_utils.cli.addresses import repository
 from course_utils.cli.notebooks import in_words
 from course_utils.environment import ROOT
 from course_utils.maintain import ledger
+from course_utils.maintain.feedback_picture import feedback_picture
+from course_utils.maintain.moving_picture import moving_picture
 from course_utils.viz.drawings import figure_markdown
 
 README = ROOT / "README.md"
+NOTES = ROOT / "course_utils" / "maintain" / "NOTES.md"
+SPEED = ROOT / "course_utils" / "bench" / "SPEED.md"
+PICTURES = {"live.svg": moving_picture, "feedback.svg": feedback_picture}  # of figures/
 
 
 def chapters(notebooks: str, figures: str) -> str:
@@ -30,13 +38,33 @@ def chapters(notebooks: str, figures: str) -> str:
     return f"{figure_markdown('course_map.svg', figures)}\n\n" + "\n".join(lines)
 
 
-def parts() -> dict[str, str]:
-    """What is to stand between the marks, by their name."""
+def parts() -> dict[Path, dict[str, str]]:
+    """What is to stand in each file between the marks, by their name."""
     return {
-        "chapters": chapters("notebooks/", "figures"),
-        "coverage of the notes": ledger.summary(ledger.rows_with_cells()),
-        "measured speed": measured.as_markdown(measured.kept_records()),
+        README: {
+            "moving picture": picture("live.svg"),
+            "feedback": picture("feedback.svg"),
+            "how to get the files": how_to_get_the_files(),
+            "chapters": chapters("notebooks/", "figures"),
+        },
+        NOTES: {"coverage of the notes": ledger.summary(ledger.rows_with_cells())},
+        SPEED: {"measured speed": measured.as_markdown(measured.kept_records())},
     }
+
+
+def picture(name: str) -> str:
+    """The line that shows one of PICTURES, with its alt text."""
+    return f"![{PICTURES[name]()[1]}](figures/{name})"
+
+
+def how_to_get_the_files() -> str:
+    """The clone line, where pyproject.toml names a repository; else what a reader has by now."""
+    if address := repository():
+        return f"```bash\ngit clone {address}\n```"
+    return (
+        "The whole course is one folder: this one, or `course.zip`, which its site offers; unpack "
+        "it where you like."
+    )
 
 
 def with_part(text: str, name: str, part: str) -> str:

@@ -104,14 +104,17 @@ def the_ledger(check: bool) -> Iterator[str]:
 
 
 def the_readme(check: bool) -> Iterator[str]:
-    """Chapters, coverage of the notes, speed."""
-    text = readme.README.read_text(encoding="utf-8")
-    for name, part in readme.parts().items():
-        before, text = text, readme.with_part(text, name, part)
-        if text != before:
-            yield f"README.md: {name}"
-    if not check:
-        readme.README.write_bytes(text.encode())
+    """The README's pictures, chapters and way in; the pages on speed and on the notes."""
+    for name, draw in readme.PICTURES.items():
+        yield from _written(drawings.FOLDER / name, draw()[0].encode(), check)
+    for path, parts in readme.parts().items():
+        text = path.read_text(encoding="utf-8")
+        for name, part in parts.items():
+            before, text = text, readme.with_part(text, name, part)
+            if text != before:
+                yield f"{path.name}: {name}"
+        if not check:
+            path.write_bytes(text.encode())
 
 
 def _written(path: Path, wanted: bytes, check: bool) -> Iterator[str]:

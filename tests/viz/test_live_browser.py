@@ -101,7 +101,10 @@ def test_typed_english_becomes_pythons_french(browser, folder, address, kind, re
         assert plain(page) == in_python("My sister has a red bicycle.")
         memory = page.evaluate("performance.memory?.usedJSHeapSize ?? 0") / 2**20
     size = place.stat().st_size
-    report = f"{size:,} bytes, {first:.1f} s to the first translation, {following:.2f} s to the next, {memory:.0f} MiB"
+    report = (
+        f"{size:,} bytes; {first:.1f} s to the first translation, {following:.2f} s to the next; "
+        f"{memory:.0f} MiB of objects"
+    )
     record_property("live page", report)
     print(report)
     assert size < ROOM

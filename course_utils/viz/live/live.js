@@ -217,6 +217,8 @@ export class Live {
     if (!this.scene || !this.view) return;
     const at = this.stepNow();
     const step = this.scene.steps[at];
+    if (this.candidatesOf === step) return; // a button that is replaced while it is pressed is not pressed
+    this.candidatesOf = step;
     const bars = step.candidates.map(([label, p, id]) => h("li", {},
       h("button", { type: "button", disabled: id < this.translator.tokens.reserved, "aria-label": `Say ${label} here instead`,
         onclick: () => this.set({ way: "greedy", said: [...this.now.ids.slice(0, at), id] }) }, label),

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from course_utils.text.corpora import load_corpus
-from course_utils.viz.live.model import pack_model
+from course_utils.viz.live.packed_model import pack_model
 from course_utils.viz.pages import whole_page
 
 COUNTED = 50  # sentences of a live page to count over
