@@ -116,9 +116,8 @@ def test_a_head_set_to_its_own_output_changes_nothing():
         close(model(TOKENS), whole)
     with ablated(attention, [1], outputs[0].mean((0, 1))[[1]]):
         assert not torch.allclose(model(TOKENS), whole)
-    with pytest.raises(ValueError, match="count from 0 to 3, got .4."):
-        with ablated(attention, [4]):
-            pass
+    with pytest.raises(ValueError, match="count from 0 to 3, got .4."), ablated(attention, [4]):
+        pass
 
 
 def test_hooks_are_gone_after_an_error():
@@ -129,9 +128,8 @@ def test_hooks_are_gone_after_an_error():
         lambda: patched(model.blocks[0], torch.zeros(1, 6, 16)),
         lambda: recorded(model.blocks),
     ):
-        with pytest.raises(KeyError):
-            with inside():
-                raise KeyError
+        with pytest.raises(KeyError), inside():
+            raise KeyError
     close(model(TOKENS), whole)
 
 

@@ -1,0 +1,117 @@
+"""Byte-pair encoding by hand is that of the library, on all the text that ships."""
+
+import doctest
+import json
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_utils.text import byte_pairs
+from course_utils.text.byte_pairs import BYTES, BytePairs, merge, split_words
+from course_utils.text.corpora import load_corpus
+from course_utils.text.prose import load_text
+from course_utils.text.reviews import reviews
+from course_utils.text.small_world import small_world
+from course_utils.text.subwords import SMALLEST, Subwords
+from course_utils.text.text import normalise
+
+few = settings(deadline=None, max_examples=60, derandomize=True)
+
+
+@cache
+def shipped(name):
+    """All lines of a text that ships."""
+    if name == "prose":
+        return load_text().split("\n")
+    if name == "reviews":
+        return [r.text for split in ("train", "test") for r in reviews(split)]
+    if name == "everyday":
+        pairs = load_corpus("everyday").pairs
+    else:
+        pairs = small_world("train", 30_000) + small_world("random") + small_world("compositional")
+    return [text for pair in pairs for text in (pair.source, pair.target)]
+
+
+TEXTS = ("prose", "reviews", "everyday", "small world")
+
+
+@pytest.mark.parametrize(
+    ("texts", "size"), [("prose", 900), ("reviews", 500), ("everyday", 700), ("small world", 600)]
+)
+def test_what_is_learned_and_every_id_are_the_librarys(texts, size):
+    learned_from = shipped(texts)
+    ours, theirs = BytePairs.learn(learned_from, size), Subwords.learn(learned_from, size)
+    assert len(ours) == len(theirs) == size
+    model = json.loads(theirs.to_json())["model"]
+    shown = dict(zip(BYTES, sorted(SHOWN), strict=True))
+    spelled = [["".join(shown[bytes([b])] for b in p) for p in pair] for pair in ours.merges]
+    assert spelled == [list(pair) for pair in model["merges"]]
+    for name in TEXTS:
+        lines = list(dict.fromkeys(shipped(name)))
+        encoded = [ours.encode(line) for line in lines]
+        assert encoded == theirs.encode_all(lines)
+        assert [ours.decode(ids) for ids in encoded] == [normalise(line) for line in lines]
+
+
+SHOWN = {c for c in Subwords.learn([""], SMALLEST)._tokenizer.get_vocab() if len(c) == 1}
+
+
+@cache
+def on_prose():
+    return BytePairs.learn(shipped("prose"), 700), Subwords.learn(shipped("prose"), 700)
+
+
+def as_gpt2_splits(text):
+    """Not the characters that GPT-2 counts as digits and Python as letters."""
+    return not any(c.isnumeric() and not c.isdecimal() for c in text)
+
+
+@few
+@given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc",))).filter(as_gpt2_splits))
+def test_any_text_gets_the_librarys_ids_and_comes_back(text):
+    ours, theirs = on_prose()
+    ids = ours.encode(text)
+    assert ids == theirs.encode(text)
+    assert ours.decode(ids) == normalise(text)
+
+
+def test_merging_by_hand():
+    assert merge([1, 1, 1, 2, 1, 1], (1, 1), 9) == [9, 1, 2, 9]
+    assert merge([], (1, 1), 9) == []
+    found = BytePairs.learn(["low low low lower newest newest"], 263)
+    assert found.merges[:3] == [(b"l", b"o"), (b" ", b"lo"), (b" lo", b"w")]
+    assert [found.pieces[i] for i in found.encode("lower")] == [b" low", b"e", b"r"]
+
+
+def test_learning_ends_when_every_word_is_one_piece():
+    found = BytePairs.learn(["ab ab"], 1000)
+    assert found.merges == [(b"a", b"b"), (b" ", b"ab")]
+    assert len(found.encode("ab ab")) == 2
+    assert BytePairs.learn([], 300).merges == []
+
+
+def test_a_vocabulary_is_its_merges():
+    ours = on_prose()[0]
+    again = BytePairs(ours.merges)
+    assert again.pieces == ours.pieces
+    assert again.encode("The ferry was late.") == ours.encode("The ferry was late.")
+    with pytest.raises(ValueError, match="merge 0 joins b'ab' and b'c'"):
+        BytePairs([(b"ab", b"c")])
+    with pytest.raises(ValueError, match="at least 260, got 100"):
+        BytePairs.learn([], 100)
+
+
+def test_reserved_words_in_a_text_are_text_and_broken_bytes_are_replaced():
+    ours = on_prose()[0]
+    ids = ours.encode("<pad> é")
+    assert min(ids) >= 4
+    assert ours.decode([0, 1, *ids, 2]) == "<pad> é"
+    assert ours.decode(BytePairs().encode("é")[:-1]) == "\ufffd"
+    assert ours.encode("  ") == []
+
+
+def test_examples_in_docstrings():
+    assert doctest.testmod(byte_pairs).failed == 0
+    assert split_words("") == []
