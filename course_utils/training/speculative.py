@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from course_utils.models.modern.decoder_only import DecoderOnly, truncate
 from course_utils.models.modes import evaluating
