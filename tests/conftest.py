@@ -51,7 +51,7 @@ def pytest_configure(config):
 @pytest.fixture
 def patient_search(monkeypatch):
     """What `check` finds out about a strange mistake, however busy the machine is."""
-    from course_utils.checker.mutants import search
+    from course_utils.checker import judge, repair
 
-    monkeypatch.setattr(search, "SECONDS", 60.0)
-    monkeypatch.setattr(search, "_EACH", 3.0)
+    monkeypatch.setattr(judge, "BUDGET", 60.0)
+    monkeypatch.setattr(repair, "_EACH", 3.0)

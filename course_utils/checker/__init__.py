@@ -13,6 +13,8 @@ import hashlib
 import importlib
 import inspect
 import sys
+import threading
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,8 +22,8 @@ from course_utils.checker import log, source
 from course_utils.checker.judge import Verdict, judge_answer
 from course_utils.checker.model import REGISTRY, Exercise
 from course_utils.checker.overview import Progress
-from course_utils.checker.report import Result, Text
-from course_utils.checker.runner import SECONDS
+from course_utils.checker.report import Result, Source, Text
+from course_utils.checker.runner import SECONDS, global_state_kept
 from course_utils.checker.values import freeze, show
 
 __all__ = [
@@ -40,8 +42,9 @@ _NOTHING = object()
 def catalogue() -> list[Exercise]:
     """Every exercise, in the order of the chapters."""
     chapters = importlib.import_module("course_utils.chapters")
-    for _ in chapters.contents("exercises"):
-        pass  # importing them registers them
+    with global_state_kept():  # some draw their probes
+        for _ in chapters.contents("exercises"):
+            pass  # importing them registers them
     place = {chapter.name: number for number, chapter in enumerate(chapters.CHAPTERS)}
     return sorted(REGISTRY.values(), key=lambda e: place.get(e.notebook, len(place)))
 
@@ -52,7 +55,7 @@ def check(exercise: Any, answer: Any = _NOTHING, *, seconds: float = SECONDS) ->
     Args:
         exercise: the learner's function or class, named like the exercise; or the name.
         answer: what to check, when `exercise` is a name.
-        seconds: the time limit of all the runs together, above 0.
+        seconds: of computing, for all the runs of the answer together, above 0.
 
     Returns:
         A result that a notebook displays; true when the answer is right. Nothing is raised.
@@ -67,8 +70,12 @@ def check(exercise: Any, answer: Any = _NOTHING, *, seconds: float = SECONDS) ->
             given = show(freeze(seconds))
             return Text(f"seconds is the time limit, a number above 0 such as 10, not {given}.")
         answer = exercise if answer is _NOTHING else answer
-        verdict = judge_answer(found, answer, seconds)
-        return Result(found, verdict, _remember(found, answer, verdict))
+        with _sign_of_life(found.name):
+            verdict = judge_answer(found, answer, seconds)
+        note = _remember(found, answer, verdict)
+        if not note and verdict.status == "right":
+            note = _what_next(found)
+        return Result(found, verdict, note)
     except Exception as error:
         return Text(
             f"○ this answer could not be checked ({type(error).__name__}: {error}). "
@@ -98,7 +105,7 @@ def solution(exercise: Any) -> Text:
     if isinstance(found, Text):
         return found
     note = log.write("solution", found.name)
-    return Text(source.solved(found) + _line(note))
+    return Source(source.solved(found) + (f"\n# {note}" if note else ""))
 
 
 def progress(chapter: str | int | None = None) -> Progress:
@@ -153,6 +160,37 @@ def _find(exercise: Any) -> Exercise | Text:
     near = difflib.get_close_matches(name, names, n=3)
     tip = f" Did you mean {' or '.join(near)}?" if near else ""
     return Text(f'There is no exercise {name!r}.{tip} Say which one: check("name", your_answer).')
+
+
+@contextmanager
+def _sign_of_life(name: str):
+    """A line, after a second, that is gone when the verdict is there."""
+    said, screen = [], sys.stderr  # which the runs of an answer take away
+
+    def say() -> None:
+        said.append(f"{name}: still looking ...")
+        print(said[0], end="\r", file=screen, flush=True)
+
+    timer = threading.Timer(1.0, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if said:
+            print(" " * len(said[0]), end="\r", file=screen, flush=True)
+
+
+def _what_next(exercise: Exercise) -> str:
+    """How far its chapter is, and the next exercise that is open."""
+    solved, every = log.solved() | {exercise.name}, catalogue()
+    there = [e.name for e in every if e.notebook == exercise.notebook]
+    at = every.index(exercise)
+    ahead = [e for e in (*every[at:], *every[:at]) if e.name not in solved]
+    done = f"{exercise.notebook}: {len(solved & {*there})} of {len(there)} solved."
+    return f"{done} Next: `{ahead[0].name}`." if ahead else f"{done} That was the last one."
 
 
 def _remember(exercise: Exercise, answer: Any, verdict: Verdict) -> str:

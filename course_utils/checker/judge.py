@@ -1,23 +1,28 @@
 """Tell right from wrong, and name the mistake when exactly one explanation fits every probe.
 
 Better no name than a wrong one: an answer that agrees with no known mistake on all probes gets
-only facts, each of them measured.
+only facts, each of them measured. First it is settled how many things came back, then shapes, then
+the dtype, then numbers.
 """
 
 import functools
 import operator
+import time
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-from course_utils.checker.facts import advice
 from course_utils.checker.findings import Trial, findings
 from course_utils.checker.model import Exercise, Mistake
-from course_utils.checker.mutants import likeness
-from course_utils.checker.runner import SECONDS, Session, outcome, run_answer
+from course_utils.checker.repair import repair
+from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
 from course_utils.checker.source import WORDS, is_untouched
 from course_utils.checker.values import Gap, Raised, gap, number, numbers_in, show
+from course_utils.checker.watch import Watch, things
+from course_utils.checker.widen import in_float64, smaller, widened
+
+BUDGET = 2.8  # seconds of computing for one verdict
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,10 @@ class Verdict:
     """What is known of an answer.
 
     `status` is one of "right", "mistake" (named), "wrong" (facts only), "error" (it raised),
-    "time" (it did not end), "unfinished" (the placeholder still raises), "not attempted" and
-    "not checked" (nothing to check was given). `measured` is what experiments tell of a wrong
-    answer without a name.
+    "time" (it did not end), "borrowed" (right, but by a function that the exercise rules out, or
+    the library's own), "unfinished" (the placeholder still raises), "not attempted" and "not
+    checked" (nothing to check was given). `measured` is what experiments tell of a wrong answer
+    without a name; `tried` counts the inputs on which a right one was right.
     """
 
     status: str
@@ -46,14 +52,7 @@ class Verdict:
     case: Case | None = None
     printed: str = ""
     measured: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """What experiments tell; exact when they explain every number."""
-
-    sentences: tuple[str, ...] = ()
-    exact: bool = False
+    tried: int = 0
 
 
 @functools.cache
@@ -67,14 +66,20 @@ def _explains(exercise: Exercise, mistakes: tuple[Mistake, ...], given: list[Any
     return all(gap(outcome_of(exercise, mistakes, i), g).size <= 1 for i, g in enumerate(given))
 
 
-def name_mistakes(exercise: Exercise, given: list[Any]) -> tuple[tuple[Mistake, ...], bool]:
+def name_mistakes(
+    exercise: Exercise, given: list[Any], end: float
+) -> tuple[tuple[Mistake, ...], bool]:
     """The mistakes that every fitting explanation contains, and whether they explain everything.
 
-    One mistake is tried before two; nothing is named when no explanation fits, or when those that
-    fit have nothing in common.
+    One mistake is tried before two; nothing is named when no explanation fits, when those that
+    fit have nothing in common, or when the time is up.
     """
     for possible in ([(m,) for m in exercise.mistakes], exercise.pairs()):
-        fitting = [some for some in possible if _explains(exercise, some, given)]
+        fitting = []
+        for some in possible:
+            if time.process_time() > end:
+                return (), False
+            fitting += [some] if _explains(exercise, some, given) else []
         if fitting:
             certain = set.intersection(*({m.name for m in some} for some in fitting))
             named = tuple(m for m in fitting[0] if m.name in certain)
@@ -83,17 +88,22 @@ def name_mistakes(exercise: Exercise, given: list[Any]) -> tuple[tuple[Mistake, 
 
 
 def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> Verdict:
-    """Run an answer on all probes and say what is known of it."""
+    """Run an answer on all probes and say what is known of it.
+
+    Args:
+        seconds: of computing, for the answer's own runs.
+    """
     if is_untouched(exercise, answer):
         return Verdict("not attempted")
-    problem = _unsuitable(exercise, answer)
-    if problem:
+    if problem := _unsuitable(exercise, answer):
         return Verdict("not checked", facts=(problem,))
-    session = run_answer(exercise.play, answer, exercise.probes, seconds)
-    for run, args in zip(session.runs, exercise.probes):
-        if run.timed_out:
+    end = time.process_time() + BUDGET
+    session = run_answer(exercise.play, answer, exercise.probes, seconds, whole=True)
+    every = [*session.runs, session.again, session.repeated]
+    for run, args in zip(every, [*exercise.probes, *exercise.probes[:1] * 2]):
+        if run and run.timed_out:
             return _out_of_time(session, args, seconds)
-    return _judge_runs(exercise, answer, session)
+    return _Judge(exercise, answer, session, end).verdict()
 
 
 def _unsuitable(exercise: Exercise, answer: Any) -> str:
@@ -114,88 +124,219 @@ def _out_of_time(session: Session, args: tuple, seconds: float) -> Verdict:
     return Verdict("time", facts=tuple(facts), case=Case(args, None, None), printed=session.printed)
 
 
-def _judge_runs(exercise: Exercise, answer: Any, session: Session) -> Verdict:
-    *runs, repeated = session.runs
-    given = [run.value for run in runs]
-    expected = [outcome_of(exercise, (), i) for i in range(len(exercise.probes))]
-    gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
-    for run in runs:
-        is_error = isinstance(run.value, Raised)
-        if is_error and run.value == Raised("NotImplementedError", WORDS):
-            return Verdict("unfinished", facts=(run.where,) if run.where else ())
-    side_effects = _side_effects(exercise, runs)
-    repeats = gap(given[0], repeated.value).size <= 1
-    if not repeats:
-        side_effects.append("it gives different answers to the same input: is it random?")
-    if all(g.size <= 1 for g in gaps) and not side_effects:
-        return Verdict("right", printed=session.printed)
-    wrong = [i for i, g in enumerate(gaps) if g.size > 1]
-    first = min(wrong, key=lambda i: numbers_in(exercise.probes[i]), default=0)
-    case = Case(exercise.probes[first], expected[first], given[first], gaps[first].index)
-    mistakes, complete = name_mistakes(exercise, given)
-    if mistakes:
-        if not complete:
-            side_effects.append("something else is wrong too, and several things could explain it")
-        return Verdict("mistake", mistakes, tuple(side_effects), case, session.printed)
-    measured = _Measured()
-    if isinstance(case.given, Raised):
-        facts = [f"it raised {show(case.given)}", runs[first].where, advice(case.given)]
-        status = "error"
-    else:
-        if gaps[first].size > 1 and repeats and not gaps[first].of_dtype:
-            measured = _measured(exercise, answer, expected, given, first)
-        facts = [] if measured.exact else _facts(exercise, answer, case, gaps[first])
-        status = "wrong"
-    facts = tuple(f for f in facts + side_effects if f)
-    return Verdict(status, (), facts, case, session.printed, measured.sentences)
+class _Judge:
+    """One answer with its runs; `end` is when everything must be said."""
 
+    def __init__(self, exercise: Exercise, answer: Any, session: Session, end: float):
+        self.exercise, self.answer, self.session, self.end = exercise, answer, session, end
+        self.given = [run.value for run in session.runs]
+        self.due = [outcome_of(exercise, (), i) for i in range(len(exercise.probes))]
+        self.gaps = [gap(a, b) for a, b in zip(self.due, self.given, strict=True)]
+        self.facts = self._side_effects()
 
-def _side_effects(exercise: Exercise, runs: list) -> list[str]:
-    changed = sorted({i for run in runs for i in run.changed})
-    names = [exercise.argument(i) for i in changed]
-    return [f"it changes its input {name} in place: work on a copy" for name in names]
+    def verdict(self) -> Verdict:
+        """What is known of the answer."""
+        for run in self.session.runs:
+            if run.value == Raised("NotImplementedError", WORDS):
+                return Verdict("unfinished", facts=(run.where,) if run.where else ())
+        if all(g.size <= 1 for g in self.gaps):
+            if self.facts:
+                return self._wrong(Case(self.exercise.probes[0], self.due[0], self.given[0]))
+            return self._right()
+        named, complete = name_mistakes(self.exercise, self.given, self.end - BUDGET / 3)
+        i = self._telling()
+        case = Case(self.exercise.probes[i], self.due[i], self.given[i], self.gaps[i].index)
+        if named:
+            if not complete:
+                self.facts.append(
+                    "something else is wrong too, and several things could explain it"
+                )
+            return self._wrong(self._small(case), "mistake", named)
+        if self.exercise.kind == "value":
+            return self._wrong_value(case)
+        return self._without_a_name(i, case)
 
+    def _wrong(self, case: Case | None, status="wrong", named=(), measured=()) -> Verdict:
+        facts = tuple(dict.fromkeys(f for f in self.facts if f))
+        return Verdict(status, named, facts, case, self.session.printed, tuple(measured))
 
-def _measured(
-    exercise: Exercise, answer: Any, expected: list, given: list, first: int
-) -> _Measured:
-    """The slip that the answer comes to, else what it depends on; nothing where it raises."""
-    if exercise.kind == "value" or any(isinstance(x, Raised) or x is None for x in given):
-        return _Measured()
-    slip = likeness(exercise, answer, given, first)
-    if slip:
-        return _Measured((slip,), exact=True)
-
-    def right(args: tuple) -> Any:
-        return outcome(exercise.play, exercise.variant(), args, 0)
-
-    def again(inputs: list[tuple]) -> list[Any]:
-        runs = run_answer(exercise.play, answer, inputs, 2.0).runs
-        return [run.value for run in runs[: len(inputs)] if not run.timed_out]
-
-    return _Measured(tuple(findings(Trial(exercise, expected, given, first, right, again))))
-
-
-def _facts(exercise: Exercise, answer: Any, case: Case, found: Gap) -> list[str]:
-    if found.size <= 1:
-        return []
-
-    def play_again(*args):
-        return run_answer(exercise.play, answer, [args], 2.0).runs[0].value
-
-    facts = [found.fact]
-    facts += [fact(play_again, case.args, case.expected, case.given) for fact in exercise.facts]
-    if found.index and not found.fact:
-        part, index = "at", found.index
-        several = isinstance(case.expected, list) and isinstance(case.expected[index[0]], Tensor)
-        if several and index[1:]:
-            part, index = f"in entry {index[0]} of what is returned, at", index[1:]
-        where = ", ".join(str(step) for step in index)
-        expected, given = (
-            show(functools.reduce(operator.getitem, found.index, x))
-            for x in (case.expected, case.given)
+    def _telling(self) -> int:
+        """The input to show: one that raises, else one whose form differs, else the smallest."""
+        wrong = [i for i, g in enumerate(self.gaps) if g.size > 1]
+        return min(
+            wrong,
+            key=lambda i: (
+                not isinstance(self.given[i], Raised),
+                numbers_in(self.exercise.probes[i]),
+            ),
         )
-        facts.append(
-            f"the first difference is {part} [{where}]: expected {expected}, given {given}"
-        )
-    return facts
+
+    def _side_effects(self) -> list[str]:
+        found, session = [], self.session
+        changed = sorted({i for run in session.runs for i in run.changed})
+        for name in map(self.exercise.argument, changed):
+            found.append(f"it changes its input {name} in place: work on a copy")
+        first = self.given[0]
+        if gap(first, session.repeated.value).size > 1:
+            found.append("it gives different answers to the same input: is it random?")
+        elif (
+            not changed
+            and self.gaps[0].size <= 1
+            and gap(_twice(self.exercise), session.again.value).size > 1
+        ):
+            found.append("called once more with the same tensors it gives something else")
+        return found
+
+    def _right(self) -> Verdict:
+        """Right on the probes: now on the widened ones, and by the learner's own work."""
+        exercise, watch = self.exercise, self.session.watch
+        further = widened(exercise)
+        inputs = [args for _, args in further]
+        runs = self._play(inputs)
+        for (words, args), run in zip(further, runs):
+            due = outcome(exercise.play, exercise.variant(), args, 0)
+            found = gap(due, run.value)
+            if found.size > 1:
+                self.facts.append(f"it is right on the usual inputs, but not {words}")
+                case = Case(args, due, run.value, found.index)
+                self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
+                return self._wrong(case)
+        ruled_out = [name for name in exercise.forbids if name in watch.calls]
+        if ruled_out:
+            self.facts.append(f"it calls `{ruled_out[0]}`, which the exercise rules out")
+            return self._wrong(None, "borrowed")
+        if borrowed := sorted(watch.borrowed - may_borrow(exercise)):
+            self.facts.append(
+                f"they are what `{borrowed[0]}` of the course's library gives; the exercise is to "
+                "write that yourself"
+            )
+            return self._wrong(None, "borrowed")
+        remark = self._in_float64() if exercise.kind == "function" else ""
+        facts = (remark,) if remark else ()
+        tried = len(exercise.probes) + len(further) if exercise.kind != "value" else 0
+        return Verdict("right", facts=facts, printed=self.session.printed, tried=tried)
+
+    def _in_float64(self) -> str:
+        """A remark where a right answer cannot take numbers in float64."""
+        args = in_float64(self.exercise)
+        runs = self._play([args]) if args else []
+        if runs and isinstance(runs[0].value, Raised):
+            line = f" ({runs[0].where})" if runs[0].where else ""
+            return (
+                f"one thing more: on inputs in float64 it raises {runs[0].value.type_name}{line}; "
+                "a new tensor takes the dtype of x in x.new_zeros(...) or torch.ones(..., "
+                "dtype=x.dtype)"
+            )
+        return ""
+
+    def _play(self, inputs: list[tuple]) -> list[Run]:
+        """The answer on other inputs; those runs that came to an end."""
+        left = max(0.2, self.end - time.process_time())
+        runs = run_answer(self.exercise.play, self.answer, inputs, left).runs
+        return [run for run in runs if not run.timed_out]
+
+    def _wrong_value(self, case: Case) -> Verdict:
+        fitting = [m for m in self.exercise.mistakes if _explains(self.exercise, (m,), self.given)]
+        if fitting:
+            slips = "; or ".join(f"{m.name} ({m.why})" for m in fitting)
+            self.facts.append(f"several slips lead to this: {slips}")
+        else:
+            self.facts.append(self.gaps[0].fact)
+        return self._wrong(case)
+
+    def _without_a_name(self, i: int, case: Case) -> Verdict:
+        run, found = self.session.runs[i], self.gaps[i]
+        due_things, said = _things_due(self.exercise), ""
+        if None not in (due_things, run.things) and due_things[0] != run.things:
+            said = f"it returns {run.form}; due {due_things[1]}"
+        if said:
+            self.facts.insert(0, said)
+            return self._wrong(None)
+        repeats = gap(self.given[0], self.session.repeated.value).size <= 1
+        change = self._repaired(i) if repeats and not found.of_dtype else ""
+        if isinstance(case.given, Raised):
+            self.facts = _error_facts(run) + self.facts
+            return self._wrong(case, "error", measured=[change] if change else [])
+        if found.fact:
+            self.facts.insert(0, found.fact)
+        measured = [change] if change else []
+        if not change and repeats and not found.fact:
+            measured = findings(self._trial(), self.end)
+        if found.index and not found.fact and not change:
+            self.facts.insert(0, _first_difference(case, found))
+        return self._wrong(self._small(case), measured=measured)
+
+    def _repaired(self, i: int) -> str:
+        exercise = self.exercise
+        order = [i, *(k for k in range(len(self.due)) if k != i)]
+        inputs = [exercise.probes[k] for k in order] + [args for _, args in widened(exercise)]
+        due = [self.due[k] for k in order]
+        due += [outcome(exercise.play, exercise.variant(), x, 0) for x in inputs[len(due) :]]
+        return repair(exercise, self.answer, inputs, due, self.end - BUDGET / 4)
+
+    def _trial(self) -> Trial | None:
+        def right(inputs: list[tuple]) -> list[Any]:
+            answer = self.exercise.variant()
+            return [outcome(self.exercise.play, answer, args, 0) for args in inputs]
+
+        return Trial.of(self.exercise, right, lambda xs: [run.value for run in self._play(xs)])
+
+    def _small(self, case: Case) -> Case:
+        """The same with a smaller input on which it shows, whole numbers where that can be."""
+        if self.exercise.kind == "value":
+            return case
+        for args in smaller(self.exercise, case.args):
+            runs = self._play([args]) if time.process_time() < self.end else []
+            if not runs or isinstance(runs[0].value, Raised) != isinstance(case.given, Raised):
+                continue
+            due = outcome(self.exercise.play, self.exercise.variant(), args, 0)
+            found = gap(due, runs[0].value)
+            if found.size > 1:
+                return Case(args, due, runs[0].value, found.index)
+        return case
+
+
+@functools.cache
+def _twice(exercise: Exercise) -> Any:
+    """What is right on the second call with the tensors of the first probe."""
+    return outcome(exercise.play, exercise.variant(), exercise.probes[0], 0, times=2)
+
+
+@functools.cache
+def _things_due(exercise: Exercise) -> tuple[int, str] | None:
+    """How many things the solution returns, and that in words; None where it does not matter."""
+    watch = Watch(exercise.solution)
+    with watch.returns_noted() as answer:
+        outcome(exercise.play, answer, exercise.probes[0], 0)
+    due = things(watch.returned)
+    words = "is one tensor" if isinstance(watch.returned, Tensor) else f"are {due} things"
+    return None if due is None else (due, "is one thing" if due == 1 and "are" in words else words)
+
+
+@functools.cache
+def may_borrow(exercise: Exercise) -> frozenset[str]:
+    """The library's functions and layers whose results right answers hand back as they are."""
+    allowed: set[str] = set()
+    for right in (exercise.solution, *exercise.right_variants):
+        watch = Watch(right)
+        with watch.returns_noted() as answer, watch.calls_noted():
+            outcome(exercise.play, answer, exercise.probes[0], 0)
+        allowed |= watch.borrowed
+    return frozenset(allowed)
+
+
+def _error_facts(run: Run) -> list[str]:
+    return [f"it raised {show(run.value)}", run.where, *run.tips]
+
+
+def _first_difference(case: Case, found: Gap) -> str:
+    part, index = "at", found.index
+    several = isinstance(case.expected, list) and isinstance(case.expected[index[0]], Tensor)
+    if several and index[1:]:
+        part, index = f"in entry {index[0]} of what is returned, at", index[1:]
+    where = ", ".join(str(step) for step in index)
+    expected, given = (
+        show(functools.reduce(operator.getitem, found.index, x))
+        for x in (case.expected, case.given)
+    )
+    return f"the first difference is {part} [{where}]: expected {expected}, given {given}"

@@ -139,7 +139,7 @@ class Exercise:
     right_variants: tuple
     kind: str
     play: Callable
-    facts: tuple[Callable, ...]
+    forbids: tuple[str, ...]
     map_of: Callable | None
     asks: str
 
@@ -206,7 +206,7 @@ def exercise(
     right_variants: Sequence = (),
     kind: str = "function",
     play: Callable | None = None,
-    facts: Sequence[Callable] = (),
+    forbids: Sequence[str] = (),
     map_of: Callable | None = None,
     asks: str = "build",
 ):
@@ -225,7 +225,8 @@ def exercise(
         kind: "function", "class", or "value" for an answer that is typed in; a value's solution is
             a function of no arguments.
         play: `play(answer, *args)` gives what is compared; a function is simply called.
-        facts: what else can be said for certain of an answer that matches nothing (`facts.py`).
+        forbids: functions of torch that the text rules out: "layer_norm", or with a keyword
+            "cross_entropy(label_smoothing)".
         map_of: takes from an outcome the attention map (Tq, Tk) to draw.
         asks: one of ASKS: "practice" for what a function of the chapter answers as it is,
             "transfer" for what no cell of the chapter holds, else "build".
@@ -255,7 +256,7 @@ def exercise(
             right_variants=tuple(right_variants),
             kind=kind,
             play=play or (_the_value if kind == "value" else call),
-            facts=tuple(facts),
+            forbids=tuple(forbids),
             map_of=map_of,
             asks=asks,
         )

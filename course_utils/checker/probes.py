@@ -16,18 +16,18 @@ def draw(seed: int, *shapes: tuple[int, ...], scale: float = 1.0) -> tuple[Tenso
     )
 
 
-def far_below(*shape: int, step: float = 25.0) -> Tensor:
-    """Scores from -30,000 on that rise by `step` from key to key, the last axis.
+def far_below(*shape: int, step: float = 25.0, lowest: float = -3e6) -> Tensor:
+    """Scores from `lowest` on that rise by `step` from key to key, the last axis.
 
     They lie below any number that could pass for very negative, but for -inf and the like of -1e9,
     and where the first key alone is visible, lowering the others by 50 does not hide them. A step
     of 25 gives all the weight to the last visible key, however the scores are rounded.
     """
-    return (step * torch.arange(shape[-1]) - 30_000.0).expand(shape).clone()
+    return (step * torch.arange(shape[-1]) + lowest).expand(shape).clone()
 
 
 def far_apart(num_queries: int, num_keys: int) -> tuple[Tensor, Tensor]:
     """Queries (Tq, 4) and keys (Tk, 4) whose scaled scores are those of `far_below`, exactly."""
     at = torch.arange(num_keys)
-    keys = torch.stack([torch.full((num_keys,), 150.0), at, -at, -0.5 * at], dim=1)
+    keys = torch.stack([torch.full((num_keys,), 15_000.0), at, -at, -0.5 * at], dim=1)
     return torch.tensor([-400.0, 50.0, 0.0, 0.0]).repeat(num_queries, 1), keys

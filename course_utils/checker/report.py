@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_utils.checker import source
 from course_utils.checker.judge import Case, Verdict
 from course_utils.checker.model import Exercise
-from course_utils.checker.values import gap, number, show
+from course_utils.checker.values import Raised, gap, number, numbers_in, show
 
 _HEADS = {
     "right": ("✓", "right"),
@@ -16,12 +17,18 @@ _HEADS = {
     "wrong": ("✗", "not right yet"),
     "error": ("✗", "it stops with an error"),
     "time": ("✗", "it takes too long"),
+    "borrowed": ("○", "the numbers are right, but not by your own work"),
     "unfinished": ("○", "the line with `raise NotImplementedError` is still run"),
     "not attempted": ("○", "not attempted yet"),
     "not checked": ("○", "nothing was checked"),
 }
 _MOST_ENTRIES = 8  # of a batch, in which a map that differs is looked for
+_MOST_NUMBERS = 24  # of an argument of an answer that raised: of a larger one its shape is shown
+_PRE = "margin:0;background:transparent;color:inherit"
 _BORDERS = {"✓": "#1b7f5c", "✗": "#b3541e", "○": "#767676"}
+
+
+_WITH_HELP = ("mistake", "wrong", "error", "time", "borrowed")
 
 
 class Result:
@@ -58,17 +65,21 @@ class Result:
         parts = [f"<p><strong>{escape(self._headline())}</strong></p>"]
         parts += [f"<p>{_code(line)}</p>" for line in self._sentences()]
         rows = "".join(
-            f'<tr><th scope="row" style="text-align:left;vertical-align:top">{escape(label)}</th>'
-            f'<td style="text-align:left"><pre style="margin:0">{escape(text)}</pre></td></tr>'
+            f'<tr><th scope="row" style="text-align:left;vertical-align:top;white-space:nowrap">'
+            f'{escape(label)}</th><td style="text-align:left"><pre style="{_PRE}">{escape(text)}'
+            "</pre></td></tr>"
             for label, text in self._case_rows()
         )
         if rows:
             caption = escape(self._caption())
             parts.append(
-                f'<table><caption style="text-align:left">{caption}</caption>{rows}</table>'
+                f'<table><caption style="text-align:left;white-space:nowrap">{caption}</caption>'
+                f"{rows}</table>"
             )
         parts.append(self._maps_html())
-        parts += [f"<p>{_code(line)}</p>" for line in self._last_lines()]
+        if self.status in _WITH_HELP:
+            parts.append(_folded(self.exercise))
+        parts += [f"<p>{_code(line)}</p>" for line in self._last_lines(self.status in _WITH_HELP)]
         return (
             f'<div role="group" aria-label="check of {escape(self.exercise.name)}" '
             f'style="border-left:4px solid {border};padding-left:1em">{"".join(parts)}</div>'
@@ -110,13 +121,19 @@ class Result:
             return []
         if self.exercise.kind == "value":  # the right value is not given away
             return [("given", show(case.given))]
-        rows = [(self.exercise.argument(i), show(arg)) for i, arg in enumerate(case.args)]
+        rows = [(self.exercise.argument(i), self._argument(arg)) for i, arg in enumerate(case.args)]
         if self.status != "time":
             expected, given, equal = _without_equal_parts(case.expected, case.given)
             rows.append(("expected", show(expected, case.index)))
             rows.append(("given", show(given, case.index)))
             rows += [("right already", ", ".join(equal))] if equal else []
         return rows
+
+    def _argument(self, value: Any) -> str:
+        large = isinstance(self.verdict.case.given, Raised) and numbers_in(value) > _MOST_NUMBERS
+        return (
+            f"of shape {tuple(value.shape)}" if large and isinstance(value, Tensor) else show(value)
+        )
 
     def _maps(self) -> list[Tensor] | None:
         """The right map and the given one, when both are maps of one shape."""
@@ -152,13 +169,16 @@ class Result:
             _map_table(m, (m - maps[0]).abs() > 0.005, title)
             for m, title in zip(maps, ("expected map", "given map"), strict=True)
         )
-        return f'<div style="display:flex;gap:2em;flex-wrap:wrap">{"".join(tables)}</div>'
+        marked = "<p>* differs from what is expected</p>"
+        return f'<div style="display:flex;gap:2em;flex-wrap:wrap">{"".join(tables)}</div>{marked}'
 
-    def _last_lines(self) -> list[str]:
+    def _last_lines(self, help_is_there: bool = False) -> list[str]:
         lines = []
         if self.verdict.printed:
             lines.append(f"It printed: {self.verdict.printed}")
-        if self.status not in ("right", "not checked"):
+        if self.verdict.tried:
+            lines.append(f"It gave what is due on {self.verdict.tried} inputs, small and large.")
+        if self.status not in ("right", "not checked") and not help_is_there:
             lines.append(
                 f"`hint({self.exercise.name!r})` shows the next of "
                 f"{len(self.exercise.hints)} hints."
@@ -184,6 +204,26 @@ def _from(outcome: Any, b: int) -> Any:
     return [_from(item, b) for item in outcome] if isinstance(outcome, list) else outcome
 
 
+def _folded(exercise: Exercise) -> str:
+    """The hints and the solution, each folded inside the one before it."""
+    steps = [(f"Hint {i} of {len(exercise.hints)}", f"<p>{_code(text)}</p>")
+             for i, text in enumerate(exercise.hints, 1)]  # fmt: skip
+    html = ""
+    for head, body in reversed([*steps, ("Solution", coloured(source.solved(exercise)))]):
+        html = f'<details style="margin-left:1em"><summary>{head}</summary>{body}{html}</details>'
+    return html
+
+
+def coloured(code: str) -> str:
+    """Python code as HTML, on a light ground of its own, so that it reads in any theme."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
+    style = "background:#f8f8f8;color:#1a1a1a;padding:0.5em"
+    return highlight(code, PythonLexer(), HtmlFormatter(noclasses=True, cssstyles=style))
+
+
 class Text(str):
     """A text that a notebook shows as it is, without quotation marks."""
 
@@ -192,6 +232,13 @@ class Text(str):
 
     def _repr_html_(self) -> str:
         return f'<pre style="white-space:pre-wrap">{escape(self)}</pre>'
+
+
+class Source(Text):
+    """Python code, coloured in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return coloured(self)
 
 
 def _map_table(weights: Tensor, differs: Tensor, title: str) -> str:

@@ -1,22 +1,20 @@
 """Run somebody's code so that nothing it does can hurt the kernel.
 
-The code runs in a thread of its own, under a time limit that works on every system: when time is
-up an exception is raised inside that thread, and if the code catches it, another one that never
-comes back, so that the thread sleeps for good and costs nothing. What the code prints is kept
-short; random state, default dtype, print options, the working folder and the arguments are put back
-as they were.
+The code runs in a thread of its own, under a limit of computing time, so that a busy machine makes
+nothing wrong; code that only waits has ten times as long by the clock. When time is up an exception
+is raised inside that thread, and if the code catches it, another one that never comes back, so that
+the thread sleeps for good and costs nothing. What the code prints is kept short; random state,
+default dtype, print options, the working folder and the arguments are put back as they were.
 """
 
 import contextlib
 import ctypes
 import io
-import linecache
 import os
 import random
 import sys
 import threading
 import time
-import traceback
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +22,12 @@ from typing import Any
 
 import torch
 
+from course_utils.checker import errors
 from course_utils.checker.values import Raised, freeze, fresh, unchanged
+from course_utils.checker.watch import Watch, described, things
 
-SECONDS = 10.0  # for all the runs of one check
+SECONDS = 2.0  # of computing, for all the runs of an answer
+_PATIENCE = 10  # by the clock, times that, for one that waits or a machine that is busy
 _GRACE = 0.5  # how long a thread may take to give up, and then to fall asleep
 _STACK = 32 * 2**20  # bytes; threads get only 512 kB on macOS
 _MOST_TEXT = 200  # characters of what an answer prints
@@ -63,14 +64,24 @@ class Run:
     value: Any = None
     timed_out: bool = False
     where: str = ""
+    tips: tuple[str, ...] = ()
     changed: tuple[int, ...] = ()
+    things: int | None = None
+    form: str = ""
 
 
 @dataclass
 class Session:
-    """All the runs of one check, and what the answer printed meanwhile."""
+    """The runs of one check, one for each input, and what the answer printed meanwhile.
+
+    `repeated` is the first input once more with other random numbers, `again` once more with the
+    very tensors of the first run, and `watch` holds notes on a last run.
+    """
 
     runs: list[Run] = field(default_factory=list)
+    repeated: Run | None = None
+    again: Run | None = None
+    watch: Watch | None = None
     printed: str = ""
     stuck: bool = False
     interrupted: bool = False
@@ -94,23 +105,21 @@ class _Notepad(io.TextIOBase):
 
 
 def run_answer(
-    play: Callable, answer: Any, inputs: Sequence[tuple], seconds: float = SECONDS
+    play: Callable,
+    answer: Any,
+    inputs: Sequence[tuple],
+    seconds: float = SECONDS,
+    *,
+    whole: bool = False,
 ) -> Session:
-    """Play an answer on every input; the first one again at the end, with other random numbers.
+    """Play an answer on every input; `whole` adds the further runs of a `Session`.
 
     Returns:
-        One run per input and the repetition last; fewer when time ran out.
+        A session with one run per input, fewer when time ran out.
     """
-    session = Session()
-    worker = threading.Thread(
-        target=_work, args=(session, play, answer, [*inputs, inputs[0]]), daemon=True
-    )
-    notepad = _Notepad()
-    with (
-        _global_state_kept(),
-        contextlib.redirect_stdout(notepad),
-        contextlib.redirect_stderr(notepad),
-    ):
+    session = Session(watch=Watch(answer))
+    worker = threading.Thread(target=_work, args=(session, play, inputs, whole), daemon=True)
+    with _quiet() as notepad:
         _start(worker)
         try:
             _wait(worker, seconds)
@@ -119,6 +128,18 @@ def run_answer(
         session.stuck = worker.is_alive() and not _stop(worker)
     session.printed = notepad.summary()
     return session
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Global state is kept, and what is printed is written on a notepad."""
+    notepad = _Notepad()
+    with (
+        global_state_kept(),
+        contextlib.redirect_stdout(notepad),
+        contextlib.redirect_stderr(notepad),
+    ):
+        yield notepad
 
 
 def play_batch(jobs: Sequence[Callable[[], Any]], each: float, end: float) -> list[Any]:
@@ -142,12 +163,7 @@ def play_batch(jobs: Sequence[Callable[[], Any]], each: float, end: float) -> li
                     results[begun[0]] = jobs[begun[0]]()
                 begun[0] += 1
 
-    notepad = _Notepad()
-    with (
-        _global_state_kept(),
-        contextlib.redirect_stdout(notepad),
-        contextlib.redirect_stderr(notepad),
-    ):
+    with _quiet():
         while begun[0] < len(jobs) and time.process_time() < end:
             begun[1] = time.monotonic()
             worker = threading.Thread(target=work, daemon=True)
@@ -160,14 +176,28 @@ def play_batch(jobs: Sequence[Callable[[], Any]], each: float, end: float) -> li
     return results
 
 
-def outcome(play: Callable, answer: Any, args: tuple, number: int) -> Any:
-    """What our own code gives on input `number`: no thread, no limit, an error is an outcome."""
-    with _global_state_kept():
-        torch.manual_seed(number)
+def outcome(
+    play: Callable, answer: Any, args: tuple, number: int, *, kept: bool = False, times: int = 1
+) -> Any:
+    """What our own code gives on input `number`: no thread, no limit, an error is an outcome.
+
+    Args:
+        kept: the caller keeps the global state.
+        times: how often it is called with the same tensors; the last outcome counts.
+    """
+    with contextlib.nullcontext() if kept else global_state_kept():
+        given = fresh(args)
         try:
-            return freeze(play(answer, *fresh(args)))
+            for _ in range(times):
+                _seed(number)
+                value = freeze(play(answer, *given))
+            return value
         except Exception as error:
             return Raised(type(error).__name__, _message(error))
+
+
+def _seed(number: int) -> None:
+    torch.default_generator.manual_seed(number)  # torch.manual_seed formats a stack each time
 
 
 def _start(worker: threading.Thread) -> None:
@@ -180,9 +210,9 @@ def _start(worker: threading.Thread) -> None:
 
 def _wait(worker: threading.Thread, seconds: float) -> None:
     """Join in short steps, so that interrupting the kernel works on Windows too."""
-    end = time.monotonic() + seconds
-    while worker.is_alive() and time.monotonic() < end:
-        worker.join(0.05)
+    end, latest = time.process_time() + seconds, time.monotonic() + _PATIENCE * seconds
+    while worker.is_alive() and time.process_time() < end and time.monotonic() < latest:
+        worker.join(0.02)
 
 
 def _stop(worker: threading.Thread) -> bool:
@@ -230,26 +260,42 @@ def _breathe(*_):
     return _breathe
 
 
-def _work(session: Session, play: Callable, answer: Any, inputs: Sequence[tuple]) -> None:
+def _work(session: Session, play: Callable, inputs: Sequence[tuple], whole: bool) -> None:
     if _MUST_BREATHE:
         _trace(None)
-    with contextlib.suppress(_TimeUp, _Sleep):
-        for number, args in enumerate(inputs):
-            run = Run(timed_out=True)  # until the call has come back
-            session.runs.append(run)
-            torch.manual_seed(number)
-            given = fresh(args)
+    watch = session.watch
+    with contextlib.suppress(_TimeUp, _Sleep), watch.returns_noted() as answer:
+
+        def one(run: Run, given: tuple, number: int, before: tuple = ()) -> Run:
+            _seed(number)
+            watch.returned = None
             try:
                 run.value = freeze(play(answer, *given))
             except (_TimeUp, _Sleep):
-                return
+                raise
             except BaseException as error:  # SystemExit and KeyboardInterrupt are caught too
                 run.value = Raised(type(error).__name__, _message(error))
-                run.where = _where(error, answer)
-            run.changed = tuple(
-                i for i, (a, b) in enumerate(zip(args, given, strict=True)) if not unchanged(a, b)
-            )
+                run.where, tips = errors.place(error, watch.answer)
+                run.tips = tuple(tips)
+            run.things, run.form = things(watch.returned), described(watch.returned)
+            pairs = enumerate(zip(before, given))
+            run.changed = tuple(i for i, (a, b) in pairs if not unchanged(a, b))
             run.timed_out = False
+            return run
+
+        first: tuple = ()
+        for number, args in enumerate(inputs):
+            session.runs.append(Run(timed_out=True))  # until the call has come back
+            given = fresh(args)
+            one(session.runs[-1], given, number, args)
+            first = first or given
+        if whole:
+            session.again = Run(timed_out=True)
+            one(session.again, first, 0)
+            session.repeated = Run(timed_out=True)
+            one(session.repeated, fresh(inputs[0]), len(inputs))
+            with watch.calls_noted():
+                one(Run(), fresh(inputs[0]), 0)
 
 
 def _message(error: BaseException) -> str:
@@ -259,21 +305,8 @@ def _message(error: BaseException) -> str:
         return "(its message cannot be shown)"
 
 
-def _where(error: BaseException, answer: Any) -> str:
-    """The deepest line of the answer's own file that led to the error."""
-    code = getattr(answer, "__code__", None) or getattr(
-        getattr(answer, "forward", None) or getattr(answer, "__init__", None), "__code__", None
-    )
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if code is not None and f.filename == code.co_filename]
-    if not own:
-        return ""
-    line = linecache.getline(own[-1].filename, own[-1].lineno).strip()
-    return f"line {own[-1].lineno}: {line}" if line else f"line {own[-1].lineno}"
-
-
 @contextlib.contextmanager
-def _global_state_kept():
+def global_state_kept():
     """Put back what an answer may have changed for everybody."""
     numpy = sys.modules.get("numpy")
     torch_state, python_state = torch.get_rng_state(), random.getstate()

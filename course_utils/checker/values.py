@@ -114,7 +114,8 @@ def gap(expected: Any, given: Any) -> Gap:
     """Compare two frozen outcomes; 0 to 1 is equal, infinity is another form."""
     if isinstance(expected, Raised) or isinstance(given, Raised):
         return Gap(0.0 if _same_error(expected, given) else math.inf, "it raised an error")
-    if given is None and expected is not None:
+    typed = isinstance(expected, (int, float)) and not isinstance(expected, bool)
+    if given is None and expected is not None and not typed:
         return Gap(math.inf, "it returned None: is a `return` missing?")
     if isinstance(expected, Tensor):
         return _tensor_gap(expected, given)
@@ -143,7 +144,7 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
             return _number_gap(expected.item(), given)
         return Gap(math.inf, f"it returned {_article(given)}, not a tensor")
     if given.shape != expected.shape:
-        return Gap(math.inf, f"the shape is {tuple(given.shape)}, not {tuple(expected.shape)}")
+        return Gap(math.inf, _shape_fact(tuple(given.shape), tuple(expected.shape)))
     if _kind(given) != _kind(expected):
         return Gap(
             math.inf,
@@ -168,6 +169,17 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
     return Gap(worst, fact, first)
 
 
+def _shape_fact(given: tuple, due: tuple) -> str:
+    fact = f"the shape is {given}, not {due}"
+    if len(given) != len(due) and [n for n in given if n != 1] == [n for n in due if n != 1]:
+        much = "too many" if len(given) > len(due) else "too few"
+        return f"{fact}: axes of size 1 are {much}"
+    differ = [axis for axis, (a, b) in enumerate(zip(given, due)) if a != b]
+    if len(given) == len(due) and sorted(given) == sorted(due) and len(differ) == 2:
+        return f"{fact}: the sizes of axes {differ[0]} and {differ[1]} are exchanged"
+    return fact
+
+
 def _nan_fact(expected: Tensor, given: Tensor) -> str:
     bad = int((~given.isfinite()).sum()) - int((~expected.isfinite()).sum())
     return f"{bad} of {given.numel()} entries are NaN or infinite" if bad > 0 else ""
@@ -176,6 +188,8 @@ def _nan_fact(expected: Tensor, given: Tensor) -> str:
 def _number_gap(expected: float, given: Any) -> Gap:
     if isinstance(given, Tensor) and given.numel() == 1:
         given = given.item()
+    if given is None:
+        return Gap(math.inf, "None was given, not a number")
     if isinstance(given, Opaque):
         one = "" if given is TOO_LARGE else ", not one number"
         return Gap(math.inf, f"it is {_article(given)}{one}")

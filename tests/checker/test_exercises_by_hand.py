@@ -202,7 +202,7 @@ class _Layer(nn.Module):
     def __init__(self, d_model, num_heads):
         super().__init__()
         self.h, self.d_k = num_heads, d_model // num_heads
-        self.linears = nn.ModuleList([nn.Linear(d_model, d_model) for _ in range(4)])
+        self.linears = nn.ModuleList([nn.Linear(d_model, d_model, bias=False) for _ in range(4)])
 
     def line_up(self, mask):
         return mask.unsqueeze(1).unsqueeze(1)
@@ -233,14 +233,14 @@ class NoSizes(_Layer):
 class Shared(_Layer):
     def __init__(self, d_model, num_heads):
         super().__init__(d_model, num_heads)
-        self.linears = nn.ModuleList([nn.Linear(d_model, d_model)] * 4)
+        self.linears = nn.ModuleList([nn.Linear(d_model, d_model, bias=False)] * 4)
 
 
 class PlainList(_Layer):
     def __init__(self, d_model, num_heads):
         super().__init__(d_model, num_heads)
         del self.linears
-        self.linears = [nn.Linear(d_model, d_model) for _ in range(4)]
+        self.linears = [nn.Linear(d_model, d_model, bias=False) for _ in range(4)]
 
 
 class MaskNotLinedUp(_Layer):

@@ -27,10 +27,13 @@ def right(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, -1e9), -1) * mask
 
 
-def test_right_answer_is_true_and_short():
+def test_right_answer_says_what_it_proves_and_what_comes_next():
     result = check(MASK, right)
     assert result
-    assert str(result) == f"✓ {MASK}: right"
+    first, tried, then = str(result).splitlines()
+    assert first == f"✓ {MASK}: right"
+    assert re.fullmatch(r"  It gave what is due on \d\d inputs, small and large\.", tried)
+    assert re.fullmatch(r"  02_masked_softmax: \d of \d solved. Next: `\w+`\.", then)
 
 
 def test_an_endless_loop_is_stopped():
@@ -106,6 +109,7 @@ def test_a_loop_that_catches_everything_is_stopped(stubborn):
 
 def test_what_no_exception_reaches_is_said_and_falls_asleep_later(monkeypatch, capsys):
     monkeypatch.setattr(runner, "_GRACE", 0.1)
+    monkeypatch.setattr(runner, "_PATIENCE", 1)
 
     def away(scores, mask):
         time.sleep(0.6)  # no Python code runs meanwhile
@@ -183,7 +187,7 @@ def test_endless_recursion_is_an_error():
         (lambda s, m: "weights", "It returned a str, not a tensor"),
         (lambda s, m: right(s, m).tolist(), "It returned a list, not a tensor"),
         (lambda s, m: right(s, m).numpy(), "It returned a ndarray, not a tensor"),
-        (lambda s, m: (right(s, m), m), "It returned a list, not a tensor"),
+        (lambda s, m: (right(s, m), m), "It returns 2 things; due is one tensor"),
         (lambda s, m: right, "It returned a function, not a tensor"),
         (lambda s, m: right(s, m)[0], "The shape is (2, 3), not (1, 2, 3)"),
         (lambda s, m: right(s, m)[:, :1], "The shape is (1, 1, 3), not (1, 2, 3)"),
@@ -191,9 +195,9 @@ def test_endless_recursion_is_an_error():
         (lambda s, m: right(s, m) > 0.5, "The dtype is bool"),
         (lambda s, m: right(s, m).half(), "The dtype is float16, which keeps only 3 digits"),
         (lambda s, m: right(s, m) + 0j, "The dtype is complex64"),
-        (lambda s, m: right(s, m) * 1.1, "Row [0, 0] of the weights sums to 1.1, not 1.0"),
-        (lambda s, m: right(s, m).flip(-1), "an axis is turned round"),
-        (lambda s, m: right(s, m) + 0.1 * s, "The first difference is at [0, 0, 0]"),
+        (lambda s, m: right(s, m) * 1.1, "In line"),
+        (lambda s, m: right(s, m).flip(-1), "a step is too many"),
+        (lambda s, m: (right(s, m) + 0.1 * s) ** 2, "The first difference is at [0, 0, 0]"),
     ],
 )
 def test_odd_results_get_a_fact_and_no_name(give, fact):
@@ -530,14 +534,14 @@ def test_facts_say_which_entry_of_several_differs():
     def one_token_off(scores, log_probs, width):
         flat = (scores[:, None] + log_probs).flatten().topk(width)
         size = log_probs.shape[1]
-        return flat.values, flat.indices // size, flat.indices % size + 5
+        return flat.values, flat.indices // size, flat.indices % size * 7 + 5
 
     def too_few(*args):
         return one_token_off(*args)[:1]
 
     text = str(check("beam_step", one_token_off))
     assert "The first difference is in entry 2 of what is returned, at [0]: expected" in text
-    assert "It has 1 entry, not 3." in str(check("beam_step", too_few))
+    assert "It returns one thing in brackets; due are 3 things." in str(check("beam_step", too_few))
 
 
 def test_maps_can_be_drawn_as_figures(monkeypatch):
@@ -547,7 +551,7 @@ def test_maps_can_be_drawn_as_figures(monkeypatch):
     )
     check("scaled_attention", lambda q, k, v: (q, torch.softmax(q @ k.mT, -1))).draw()
     check("dot_product_variance", 8).draw()
-    assert drawn == [(1, 2, 1, 3)]
+    assert drawn == [(1, 2, 1, 2)]
 
 
 def test_html_is_escaped_and_labelled():

@@ -5,7 +5,6 @@ import math
 import torch
 
 from course_utils.checker.common import NOT_LOW, lowered, not_low_enough
-from course_utils.checker.facts import rows_sum_to_one
 from course_utils.checker.model import exercise, wrong
 from course_utils.checker.probes import draw
 
@@ -260,6 +259,7 @@ def _kernel_by_loops(x, xs, sigma):
         (torch.tensor([0.0]), torch.tensor([0.0, 1.0, 3.0]), 2.0),
         (torch.tensor([0.5, 2.0]), torch.tensor([0.0, 1.0, 1.5, 3.0]), 0.5),
         (torch.tensor([1.0, -0.5, 0.2]), torch.tensor([0.3, 1.1, -1.0, 0.8]), 1.6),
+        (torch.tensor([40.0, 0.6]), torch.tensor([0.3, 1.1, -1.0]), 1.6),  # far from all keys
     ],
     mistakes=[
         *_SCORE_MISTAKES,
@@ -280,10 +280,9 @@ def _kernel_by_loops(x, xs, sigma):
         lambda q, k, w: torch.softmax(-((q.unsqueeze(1) - k.unsqueeze(0)) ** 2) / (2 * w**2), -1),
         _kernel_by_loops,
         lambda q, k, w: (lambda table: table / table.sum(1, keepdim=True))(
-            torch.distributions.Normal(0.0, w).log_prob(q[:, None] - k).exp().double()
+            torch.distributions.Normal(0.0, w).log_prob((q[:, None] - k).double()).exp()
         ),
     ],
-    facts=[rows_sum_to_one],
     map_of=lambda weights: weights,
 )
 def gaussian_weights(queries, keys, width):

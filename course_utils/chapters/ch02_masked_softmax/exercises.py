@@ -5,7 +5,6 @@ import math
 import torch
 
 from course_utils.checker.common import NOT_LOW, lowered, not_low_enough, not_shifted
-from course_utils.checker.facts import rows_sum_to_one
 from course_utils.checker.model import exercise, wrong
 from course_utils.checker.probes import draw, far_below
 
@@ -488,7 +487,6 @@ def _python_softmax(scores, lengths):
         lambda x, n: _by_length(x.double(), n),
         _python_softmax,
     ],
-    facts=[rows_sum_to_one],
     map_of=lambda weights: weights[0],
 )
 def softmax_with_lengths(scores, lengths):
@@ -580,7 +578,6 @@ _MASKS = torch.tensor(
         lambda x, m: torch.nan_to_num(torch.softmax(x.masked_fill(~m, float("-inf")), -1)),
         lambda x, m: _shifted_exp(x.double(), m),
     ],
-    facts=[rows_sum_to_one],
     map_of=lambda weights: weights[0],
 )
 def softmax_with_mask(scores, mask):

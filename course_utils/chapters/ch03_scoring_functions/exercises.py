@@ -14,7 +14,6 @@ from course_utils.checker.common import (
     not_shifted,
     unshifted,
 )
-from course_utils.checker.facts import no_look_ahead
 from course_utils.checker.model import exercise, wrong
 from course_utils.checker.probes import draw, far_apart
 
@@ -594,7 +593,6 @@ def _causal_by_prefix(queries, keys, values):
         lambda q, k, v: _causal(q.double(), k.double(), v.double()),
         lambda q, k, v: _renormalised(torch.tril(_attention(q, k, v)[1]), v),
     ],
-    facts=[no_look_ahead(1, 2)],
     map_of=lambda outcome: outcome[1][0],
 )
 def causal_attention(queries, keys, values):

@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE
-from course_utils.checker.facts import rows_sum_to_one
 from course_utils.checker.model import exercise, wrong
 from course_utils.checker.probes import draw
 
@@ -179,7 +178,6 @@ def _basic_with_the_kernel(x):
             torch.einsum("bik,bjk->bij", x, x).softmax(2)
         ),
     ],
-    facts=[rows_sum_to_one],
     map_of=lambda outcome: outcome[1][0],
 )
 def basic_attention(x):
@@ -417,7 +415,6 @@ def _roles_in_one_product(x, W_q, W_k, W_v):
             torch.einsum("bik,kl,ml,bjm->bij", x, A, B, x).div(len(A) ** 0.5).softmax(-1)
         ),
     ],
-    facts=[rows_sum_to_one],
     map_of=lambda outcome: outcome[1][0],
 )
 def attend_with_roles(x, W_q, W_k, W_v):

@@ -668,6 +668,7 @@ class _Layer(nn.Module):
     """The switchable layer: each class attribute is a switch."""
 
     made = "four"
+    biased = False
     mask = "keys"
     meaning = "look"
     layout = joined = "right"
@@ -686,7 +687,8 @@ class _Layer(nn.Module):
         def linear():
             if self.made == "no sizes":
                 return nn.Linear()
-            return nn.Linear(d_model, d_model // (num_heads if self.made == "narrow" else 1), False)
+            size = d_model // (num_heads if self.made == "narrow" else 1)
+            return nn.Linear(d_model, size, bias=self.biased)
 
         if self.made == "before the module":
             self.map = linear()
@@ -747,7 +749,7 @@ def play_layer(answer, d_model, num_heads, queries, keys, values, real_keys):
     usual = [f"W_{x}.weight" for x in "qkvo"]
     if len(matrices) == 4 and all(name in named for name in usual):
         matrices = [named[name] for name in usual]
-    outcome = {"matrices": len(matrices)}
+    outcome = {"matrices": len(matrices), "biases": sum(p.dim() == 1 for p in named.values())}
     if any(p.shape != (d_model, d_model) for p in matrices):
         return outcome | {"sizes": "others than d_model x d_model"}
     with torch.no_grad():
@@ -771,7 +773,7 @@ class _ThreeInOne(nn.Module):
         self.W_o = nn.Linear(d_model, d_model, bias=False)
         self.W_v = nn.Linear(d_model, d_model, bias=False)
         self.W_k = nn.Linear(d_model, d_model, bias=False)
-        self.W_q = nn.Linear(d_model, d_model)
+        self.W_q = nn.Linear(d_model, d_model, bias=False)
 
     def forward(self, q, k, v, keep):
         q, k, v = (
@@ -788,7 +790,7 @@ class _OneHeadAfterTheOther(nn.Module):
     def __init__(self, d_model, num_heads):
         super().__init__()
         self.num_heads = num_heads
-        self.linears = nn.ModuleList([nn.Linear(d_model, d_model) for _ in range(4)])
+        self.linears = nn.ModuleList(nn.Linear(d_model, d_model, bias=False) for _ in range(4))
 
     def forward(self, queries, keys, values, real_keys):
         maps = (f(x) for f, x in zip(self.linears, (queries, keys, values), strict=False))
@@ -887,6 +889,12 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS)]
             "projection",
             "nn.Linear(d_model, d_model), four times: each map serves all heads and one role.",
             made="narrow",
+        ),
+        wrong(
+            "the maps have biases",
+            "projection",
+            "The maps of this layer are matrices alone: nn.Linear(d_model, d_model, bias=False).",
+            biased=True,
         ),
         wrong(
             "the output has lost its gradient",

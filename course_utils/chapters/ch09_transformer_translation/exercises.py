@@ -249,6 +249,7 @@ def _greedy_as_tensor(next_logits, bos, eos, max_len):
         (toy_model(93, None), 1, 2, 6),
         (toy_model(94, 4), 1, 2, 4),
         (toy_model(95, 3), 1, 2, 0),
+        (toy_model(96, 3, eos=4), 3, 4, 6),  # other ids than usual
     ],
     mistakes=[
         wrong(

@@ -48,6 +48,7 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
     logits and without torch's `label_smoothing`.
     """,
     reference=_smooth,
+    forbids=["cross_entropy(label_smoothing)"],
     probes=[
         (draw(121, (1, 3))[0], torch.tensor([2]), 0.3),
         (draw(122, (3, 5), scale=2.0)[0], torch.tensor([4, 0, 1]), 0.1),
@@ -149,7 +150,7 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
         "log_softmax of the logits, times the target, summed over V; the sign; the mean over N.",
     ],
     right_variants=[
-        lambda x, y, s: F.cross_entropy(x.double(), y, label_smoothing=s),
+        lambda x, y, s: (1 - s) * F.cross_entropy(x, y) - s * x.double().log_softmax(-1).mean(),
         lambda x, y, s: (
             x.logsumexp(-1) - (1 - s) * x.gather(1, y[:, None])[:, 0] - s * x.mean(-1)
         ).mean(),
@@ -237,6 +238,7 @@ def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0,
             "the decay does not start at the peak",
             "learning rate",
             "1 / sqrt(step) is far below 1 at the end of the warm-up; use sqrt(warmup / step).",
+            {"pick": "cases"},
             decay="own root",
         ),
         wrong(
@@ -928,6 +930,13 @@ def attention_map_mebibytes():
             "pipeline",
             "Idle are 3 of 15 ticks, not 12 of 15.",
             answer=0.8,
+        ),
+        wrong(
+            "the busy share of 16 ticks is given",
+            "pipeline",
+            "The last stage waits for 3 stages, so there are 15 ticks; and the idle ones are asked "
+            "for.",
+            answer=0.75,
         ),
     ],
     hints=[

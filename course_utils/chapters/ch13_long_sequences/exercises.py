@@ -12,7 +12,6 @@ from course_utils.checker.common import (
     not_shifted,
     unshifted,
 )
-from course_utils.checker.facts import no_look_ahead
 from course_utils.checker.model import exercise, wrong
 from course_utils.checker.probes import draw
 
@@ -585,7 +584,6 @@ def _running_with_ones(q, k, v):
         "Instead of a loop, cumsum along the tokens gives all running sums at once.",
     ],
     right_variants=[_running_by_map, _running_by_einsum, _running_with_ones],
-    facts=[no_look_ahead(1, 2)],
 )
 def running_attention(queries, keys, values):
     """Causal linear attention with features elu(x) + 1.

@@ -63,9 +63,10 @@ def _input_gradient(layer, x):
 
 def play_lora(answer, weight, bias, x, A, B, alpha):
     """Wrap a layer, look at its start, then give A and B known values and run it."""
-    base = nn.Linear(weight.shape[1], weight.shape[0])
+    base = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
     base.weight.data.copy_(weight)
-    base.bias.data.copy_(bias)
+    if bias is not None:
+        base.bias.data.copy_(bias)
     layer = answer(base, len(A), alpha)
     start = layer(x).detach()
     outcome = {
@@ -156,15 +157,14 @@ class _LoRAOfColumns(nn.Module):
     def __init__(self, base, rank, alpha):
         super().__init__()
         self.register_buffer("weight", base.weight.detach().clone())
-        self.register_buffer("bias", base.bias.detach().clone())
+        self.register_buffer("bias", None if base.bias is None else base.bias.detach().clone())
         self.down = nn.Parameter(torch.zeros(base.in_features, rank))
         self.up = nn.Parameter(torch.randn(rank, base.out_features))
         self.rank, self.alpha = rank, alpha
 
     def forward(self, x):
-        return torch.addmm(self.bias, x, self.weight.T) + x @ self.down @ self.up * (
-            self.alpha / self.rank
-        )
+        base = x @ self.weight.T + (0 if self.bias is None else self.bias)
+        return base + x @ self.down @ self.up * (self.alpha / self.rank)
 
 
 class _LoRAByMerging(nn.Module):
@@ -173,7 +173,8 @@ class _LoRAByMerging(nn.Module):
     def __init__(self, base, rank, alpha):
         super().__init__()
         self.base = base.eval()
-        self.base.weight.requires_grad = self.base.bias.requires_grad = False
+        for parameter in self.base.parameters():
+            parameter.requires_grad = False
         self.scaling = alpha / rank
         self.lora_A = nn.Parameter(torch.empty(rank, base.in_features).uniform_(-1, 1))
         self.lora_B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
@@ -229,6 +230,7 @@ _LORA_SCALE = [
         (*draw(1402, (7, 5), (7,), (4, 5), (2, 5), (7, 2)), 6.0),
         (*draw(1403, (4, 6), (4,), (2, 6), (3, 6), (4, 3)), 1.5),
         (*draw(1404, (3, 3), (3,), (2, 3), (2, 3), (3, 2)), 3.0),
+        (draw(1405, (4, 5))[0], None, *draw(1406, (3, 5), (2, 5), (4, 2)), 3.0),  # without a bias
     ],
     mistakes=[
         wrong(
@@ -332,7 +334,7 @@ class TinyLoRA(nn.Module):
     """A linear layer with an update of low rank."""
 
     def __init__(self, base, rank, alpha):
-        """base: nn.Linear(in, out). A is (rank, in), B is (out, rank)."""
+        """base: nn.Linear(in, out), with a bias or without. A is (rank, in), B is (out, rank)."""
         super().__init__()
         self.base = base.requires_grad_(False)
         self.scale = alpha / rank

@@ -1,0 +1,403 @@
+"""What experiments tell of an answer that equals no known wrong one: what it depends on, and how.
+
+A finding is a function `(trial) -> sentence or None`. It is told only if it holds on every generic
+input: the probes with fresh numbers of order one, without zeros and without saturated scores, in
+several draws. FINDINGS lists the most telling first.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_utils.checker.model import Exercise
+from course_utils.checker.values import Raised, gap, number
+
+_MOST = 2  # sentences that are shown
+_DRAWS = 2
+_MOST_PROBES = 4
+_LONGEST = 8  # rows of an argument that are changed one by one
+_POWERS = (("", 1), ("1 / ", -1), ("the root of ", 0.5), ("1 / the root of ", -0.5))
+Inputs = Sequence[tuple]
+
+
+@dataclass
+class Trial:
+    """An answer with what is due and what it gives on generic inputs; both can be played again."""
+
+    exercise: Exercise
+    inputs: list[tuple]
+    due: list[Any]
+    given: list[Any]
+    play_right: Callable[[Inputs], list[Any]]
+    play_answer: Callable[[Inputs], list[Any]]
+
+    @classmethod
+    def of(cls, exercise: Exercise, play_right: Callable, play_answer: Callable) -> "Trial | None":
+        """On the generic inputs that both take; None where there is none, or all come out right."""
+        inputs = list(generic(exercise))
+        due, given = play_right(inputs), play_answer(inputs)
+        good = [i for i, a in enumerate(due) if not isinstance(a, Raised)]
+        if len(given) < len(inputs) or any(_odd(given[i]) for i in good):
+            return None
+        kept = ([x[i] for i in good] for x in (inputs, due, given))
+        trial = cls(exercise, *kept, play_right, play_answer)
+        return trial if any(gap(a, b).size > 1 for a, b in trial.pairs) else None
+
+    @property
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """What is due and what is given, for each input."""
+        return list(zip(self.due, self.given))
+
+    def both(self, inputs: Inputs) -> list[tuple[Any, Any]] | None:
+        """What is due and given on other inputs; None where one of them raises."""
+        pairs = list(zip(self.play_right(inputs), self.play_answer(inputs)))
+        whole = len(pairs) == len(inputs)
+        return pairs if whole and not any(isinstance(x, Raised) for p in pairs for x in p) else None
+
+
+def generic(exercise: Exercise) -> Iterator[tuple]:
+    """The probes with other numbers of order one wherever an argument may be any number."""
+    generator = torch.Generator().manual_seed(0)
+
+    def drawn(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(drawn(item) for item in value)
+        free = is_floats(value) and value.dim() and (value.numel() == 1 or (value < 0).any())
+        if free:  # all others may have to be positive, or to sum to 1
+            return torch.randn(value.shape, generator=generator).to(value.dtype)
+        return value
+
+    for probe in exercise.probes[:_MOST_PROBES]:
+        for _ in range(_DRAWS):
+            yield tuple(drawn(arg) for arg in probe)
+
+
+def _odd(value: Any) -> bool:
+    return value is None or isinstance(value, Raised)
+
+
+def findings(trial: Trial | None, end: float = math.inf) -> list[str]:
+    """The first sentences that hold, at most two; `end` on the clock of the process."""
+    found: list[str] = []
+    for finding in FINDINGS if trial else ():
+        more = len(found) < _MOST and time.process_time() < end
+        sentence = finding(trial) if more else None
+        found += [sentence] if sentence else []
+    return found
+
+
+def no_influence(trial: Trial) -> str | None:
+    """An argument that changes the right result but not the given one, or the other way round."""
+    for i in range(len(trial.inputs[0])):
+        changed = [_changed(p[i]) for p in trial.inputs]
+        if any(c is None for c in changed):
+            continue
+        pairs = trial.both([(*p[:i], c, *p[i + 1 :]) for p, c in zip(trial.inputs, changed)])
+        if pairs is None:
+            continue
+        due = [gap(a, b).size > 1 for a, (b, _) in zip(trial.due, pairs)]
+        seen = [gap(a, b).size > 1 for a, (_, b) in zip(trial.given, pairs)]
+        name = trial.exercise.argument(i)
+        if all(due) and not any(seen):
+            return f"what is returned does not change when `{name}` changes; it should"
+        if all(seen) and not any(due):
+            return f"what is returned changes when `{name}` changes; it should not"
+    return None
+
+
+def _changed(value: Any) -> Any:
+    """Another value of the same kind, or None where none is sure to be allowed."""
+    if is_floats(value) and value.numel() > 1 and not ((value >= 0) & (value <= 1)).all():
+        return value + torch.linspace(0.3, 1.7, value.numel()).reshape(value.shape)
+    return (not value) if isinstance(value, bool) else None
+
+
+def rows_mixed_up(trial: Trial) -> str | None:
+    """Which rows of the result depend on which rows of an argument."""
+    for i, argument in enumerate(trial.inputs[0]):
+        if _changed(argument) is None or isinstance(argument, bool):
+            continue
+        axes = ((-2, "row"), (0, "sentence")) if argument.dim() > 2 else ((0, "row"),)
+        for axis, row in axes:
+            if sentence := _dependence(trial, i, axis, row):
+                return sentence
+    return None
+
+
+def _dependence(trial: Trial, i: int, axis: int, row: str) -> str | None:
+    """The first pair of rows that depend on each other wrongly, on every input that has them."""
+    name, least = trial.exercise.argument(i), 3 if row == "sentence" else 2
+    of_inputs: list[tuple[Tensor, Tensor]] = []  # which rows (p, q) should move, and do
+    key = None
+    for args, due, given in zip(trial.inputs, trial.due, trial.given):
+        size = args[i].shape[axis]
+        if not 2 <= size <= _LONGEST:
+            continue
+        pairs = trial.both(
+            [(*args[:i], _moved_row(args[i], axis, p), *args[i + 1 :]) for p in range(size)]
+        )
+        key, right, wrong = next(
+            (
+                part
+                for part in parts(due, given)
+                if comparable(*part[1:]) and part[1].dim() >= least
+            ),
+            (None, None, None),
+        )
+        if pairs is None or right is None:
+            return None
+        moved = [(part_of(a, key), part_of(b, key)) for a, b in pairs]
+        if not all(comparable(a, right) and comparable(b, wrong) for a, b in moved):
+            return None
+        of_inputs.append(tuple(
+            torch.stack([_moved(x, y, axis) for x, y in zip([old] * size, new)])
+            for old, new in ((right, [a for a, _ in moved]), (wrong, [b for _, b in moved]))
+        ))  # fmt: skip
+    if not of_inputs:
+        return None
+    least_size = [min(t.shape[d] for t, _ in of_inputs) for d in (0, 1)]
+    due, seen = (
+        torch.stack([x[k][: least_size[0], : least_size[1]] for x in of_inputs]) for k in (0, 1)
+    )  # (inputs, p, q)
+    of = f"`{key}`" if isinstance(key, str) and not key.startswith("entry") else key or "the result"
+    for p, q in ((~due.any(0)) & seen.all(0)).nonzero().tolist():
+        return f"{row} {q} of {of} depends on {row} {p} of `{name}`; it must not"
+    for p, q in (due.all(0) & ~seen.any(0)).nonzero().tolist():
+        return f"{row} {q} of {of} does not depend on {row} {p} of `{name}`; it should"
+    return None
+
+
+def _moved_row(x: Tensor, axis: int, p: int) -> Tensor:
+    other = x.clone()
+    row = other.select(axis, p)
+    row += torch.linspace(0.7, 1.6, row.numel()).reshape(row.shape)
+    return other
+
+
+def _moved(before: Tensor, after: Tensor, axis: int) -> Tensor:
+    """Which rows along an axis have changed by more than rounding."""
+    moved = ((after - before).abs() > 1e-4 * (1 + before.abs())) | (after.isnan() != before.isnan())
+    others = [d for d in range(moved.dim()) if d != axis % moved.dim()]
+    return moved.any(dim=others) if others else moved
+
+
+def batch_mixed_up(trial: Trial) -> str | None:
+    """Right for every sentence alone, wrong for several together."""
+    told = False
+    for args, right, given in zip(trial.inputs, trial.due, trial.given):
+        sizes = {a.shape[0] for a in args if isinstance(a, Tensor) and a.dim() > 1}
+        if len(sizes) != 1 or not comparable(right, given) or right.shape[:1] != (*sizes,):
+            return None
+        (batch,) = sizes
+        cut = [isinstance(a, Tensor) and a.dim() > 0 and a.shape[0] == batch for a in args]
+        alone = [tuple(a[b : b + 1] if c else a for a, c in zip(args, cut)) for b in range(batch)]
+        pairs = trial.both(alone)
+        if pairs is None or not all(gap(a, b).size <= 1 for a, b in pairs):
+            return None
+        if not all(gap(right[b : b + 1], a).size <= 1 for b, (a, _) in enumerate(pairs)):
+            return None
+        told |= batch > 1 and gap(right, given).size > 1
+    return "each entry of the batch alone comes out right; together they do not" if told else None
+
+
+def one_factor(trial: Trial) -> str | None:
+    """All numbers too large by one factor, perhaps the root of some size."""
+    factors = [_factor(*pair) for pair in trial.pairs]
+    if None in factors or all(abs(f - 1) < 1e-3 for f in factors):
+        return None
+    if max(factors) - min(factors) < 1e-3 * abs(factors[0]):
+        if abs(factors[0] + 1) < 1e-3:
+            return "every number has the opposite sign"
+        roots = {math.sqrt(2): " (√2)", math.sqrt(0.5): " (1/√2)", 1 / 3: " (1/3)"}
+        known = "".join(w for f, w in roots.items() if abs(factors[0] / f - 1) < 1e-4)
+        return f"every number is {number(factors[0])}{known} times what it should be"
+    for what, sizes in _sizes(trial):
+        for words, power in (
+            ("", 1),
+            ("1 / ", -1),
+            ("the root of ", 0.5),
+            ("1 / the root of ", -0.5),
+        ):
+            fits = all(v > 0 and abs(v**power / f - 1) < 1e-3 for v, f in zip(sizes, factors))
+            if fits and len({*sizes}) > 1:
+                return f"every number is {words}{what} times what it should be"
+    return None
+
+
+def _factor(due: Any, given: Any) -> float | None:
+    a, b = numbers(due), numbers(given)
+    if a is None or b is None or a.shape != b.shape or not a.any():
+        return None
+    if not (a.isfinite().all() and b.isfinite().all()) or (b[a == 0].abs() > 1e-5).any():
+        return None
+    ratios = b[a != 0] / a[a != 0]
+    return ratios[0].item() if (ratios - ratios[0]).abs().max() < 1e-3 * abs(ratios[0]) else None
+
+
+def _sizes(trial: Trial) -> Iterator[tuple[str, list[float]]]:
+    """Numbers and sizes among the arguments that a factor may come from, one for each input."""
+    for i, argument in enumerate(trial.inputs[0]):
+        name, column = trial.exercise.argument(i), [p[i] for p in trial.inputs]
+        if all(type(x) in (int, float) for x in column):
+            yield f"`{name}`", [float(x) for x in column]
+        if isinstance(argument, Tensor) and all(x.dim() == argument.dim() for x in column):
+            for axis in range(-1, -1 - argument.dim(), -1):
+                yield f"the size of axis {axis} of `{name}`", [float(x.shape[axis]) for x in column]
+
+
+def one_shift(trial: Trial) -> str | None:
+    """All numbers too large by one sum."""
+    shifts = []
+    for due, given in trial.pairs:
+        a, b = numbers(due), numbers(given)
+        if a is None or b is None or a.shape != b.shape or not (b - a).isfinite().all():
+            return None
+        shifts += (b - a).tolist()
+    if max(shifts) - min(shifts) > 1e-4 or abs(shifts[0]) < 1e-4:
+        return None
+    way = "large" if shifts[0] > 0 else "small"
+    return f"every number is {number(abs(shifts[0]))} too {way}"
+
+
+def wrong_signs(trial: Trial) -> str | None:
+    """Right but for signs."""
+    pairs = [(numbers(a), numbers(b)) for a, b in trial.pairs]
+    if any(a is None or b is None or a.shape != b.shape for a, b in pairs):
+        return None
+    same = all(torch.allclose(a.abs(), b.abs(), rtol=1e-4, atol=1e-5) for a, b in pairs)
+    return "all the numbers are right but for their signs" if same else None
+
+
+def sums_of_rows(trial: Trial) -> str | None:
+    """Rows that should sum to 1 and do not."""
+    weights = [a for a, b in trial.pairs if comparable(a, b) and a.dim() > 1]
+    if len(weights) < len(trial.due) or not all(map(_sums_to_one, weights)):
+        return None
+    sums = [(a.double().sum(-1).flatten(), b.double().sum(-1).flatten()) for a, b in trial.pairs]
+    off = [torch.stack(pair, 1)[(pair[0] - pair[1]).abs() > 1e-3].tolist() for pair in sums]
+    if all(off):
+        due, given = map(number, off[0][0])
+        return f"the sums of rows are wrong: one is {given} where {due} is due"
+    negative = all((given < 0).any() for given in trial.given)
+    return "some of the weights are negative" if negative else None
+
+
+def _sums_to_one(x: Tensor) -> bool:
+    sums = x.sum(-1)
+    return bool((x >= 0).all()) and bool((((sums - 1).abs() < 1e-4) | (sums == 0)).all())
+
+
+def other_places(trial: Trial) -> str | None:
+    """The right numbers, but not where they belong."""
+    for due, given in trial.pairs:
+        a, b = numbers(due), numbers(given)
+        if a is None or b is None or a.shape != b.shape or len(a.unique()) < 3:
+            return None
+        if not torch.allclose(a.sort().values, b.sort().values, rtol=1e-4, atol=1e-5):
+            return None
+    turned = all(
+        isinstance(b, Tensor) and a.dim() > 1 and gap(a, b.transpose(-2, -1)).size <= 1
+        for a, b in trial.pairs
+    )
+    if turned:
+        return "it is the right result with its last two axes exchanged"
+    return "the numbers are the right ones, but they stand at other places"
+
+
+def right_parts(trial: Trial) -> str | None:
+    """Which of several returned things are right on every input, and which are not."""
+    if not all(isinstance(x, list) for x in (*trial.due, *trial.given)):
+        return None
+    counts = {len(x) for x in (*trial.due, *trial.given)}
+    if len(counts) != 1 or not isinstance(trial.due[0][0], (Tensor, list)):
+        return None
+    good = [k for k in range(*counts) if all(gap(a[k], b[k]).size <= 1 for a, b in trial.pairs)]
+    bad = [k for k in range(*counts) if k not in good]
+    if not good or not bad:
+        return None
+    return f"of what is returned, {_entries(good)} right, {_entries(bad)} not"
+
+
+def _entries(which: list[int]) -> str:
+    text = " and ".join(map(str, which))
+    return f"entry {text} is" if len(which) == 1 else f"entries {text} are"
+
+
+def some_inputs(trial: Trial) -> str | None:
+    """A switch or a mask that tells the inputs on which it is right from the others."""
+    good = [gap(a, b).size <= 1 for a, b in trial.pairs]
+    fitting = []
+    for i in range(len(trial.inputs[0])):
+        name, column = f"`{trial.exercise.argument(i)}`", [p[i] for p in trial.inputs]
+        if all(type(x) is bool for x in column):
+            holds, yes, no = column, f"where {name} is True", f"where {name} is False"
+        elif all(isinstance(x, Tensor) and x.dtype == torch.bool for x in column):
+            holds = [bool(x.all()) for x in column]
+            yes, no = f"where {name} is True throughout", f"where {name} holds a False"
+        else:
+            continue
+        fitting += [(yes, no)] if holds == good else []
+        fitting += [(no, yes)] if holds == [not g for g in good] else []
+    if not any(good) or len(fitting) != 1:
+        return None
+    return "of the inputs tried, it is right on those {}, wrong on those {}".format(*fitting[0])
+
+
+FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
+    no_influence,
+    batch_mixed_up,
+    rows_mixed_up,
+    one_factor,
+    one_shift,
+    wrong_signs,
+    sums_of_rows,
+    other_places,
+    right_parts,
+    some_inputs,
+)
+
+
+def is_floats(value: Any) -> bool:
+    """A tensor of floats."""
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def comparable(a: Any, b: Any) -> bool:
+    """Two tensors of floats of one shape."""
+    return is_floats(a) and is_floats(b) and a.shape == b.shape and a.dim() > 0
+
+
+def numbers(value: Any) -> Tensor | None:
+    """The numbers of a result in one row; None where it is no tensor or list of numbers."""
+    if isinstance(value, dict):  # parts that are no tensors say nothing of size
+        value = value.get("output")
+    if isinstance(value, Tensor) and value.dtype != torch.bool and not value.is_complex():
+        return value.double().flatten() if value.numel() else None
+    if isinstance(value, list) and value and all(type(x) in (int, float) for x in value):
+        return torch.tensor(value, dtype=torch.float64)
+    return torch.tensor([float(value)]).double() if type(value) in (int, float) else None
+
+
+def parts(right: Any, given: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """The parts of two results, with their keys; a result of one part has the key None."""
+    if isinstance(right, dict) and isinstance(given, dict):
+        yield from ((key, right[key], given.get(key)) for key in right)
+    elif isinstance(right, list) and isinstance(given, list) and len(right) == len(given):
+        yield from ((f"entry {k}", *pair) for k, pair in enumerate(zip(right, given)))
+    else:
+        yield None, right, given
+
+
+def part_of(result: Any, key: Any) -> Any:
+    """The part that `parts` gave this key, or None."""
+    if key is None:
+        return result
+    if isinstance(result, dict):
+        return result.get(key)
+    k = int(key.removeprefix("entry "))
+    return result[k] if isinstance(result, list) and k < len(result) else None

@@ -1,0 +1,104 @@
+"""What an answer does while it runs: how many things it returns, and whose functions it calls."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+_ROOMS = ("models", "training", "text")
+_LIBRARY = tuple(str(Path(__file__).parents[1] / room) for room in _ROOMS)
+
+
+class Watch:
+    """Takes notes on one answer.
+
+    Attributes:
+        returned: what it handed back last, before anything was made of it.
+        calls: the functions of torch that it called, "cross_entropy" and where a keyword was set
+            "cross_entropy(label_smoothing)" too; noted inside `calls_noted` only.
+        borrowed: the functions and layers of the course's library whose results it handed back
+            as they were; likewise.
+    """
+
+    def __init__(self, answer: Any):
+        self.answer, self.returned = answer, None
+        self.calls: set[str] = set()
+        self.borrowed: set[str] = set()
+
+    @contextmanager
+    def returns_noted(self) -> Iterator[Any]:
+        """Gives what is to be played in place of the answer."""
+        if not isinstance(self.answer, type):
+            yield self._noting if callable(self.answer) else self.answer
+            return
+        hook = nn.modules.module.register_module_forward_hook(self._note_layer)
+        try:
+            yield self.answer
+        finally:
+            hook.remove()
+
+    @contextmanager
+    def calls_noted(self) -> Iterator[None]:
+        """Notes, in this thread, what is called; the notes are complete when it ends."""
+        handed: list[tuple[str, Any]] = []
+
+        def profile(frame, event: str, arg: Any) -> None:
+            code, above = frame.f_code, frame.f_back
+            if event == "return" and code.co_filename.startswith(_LIBRARY):
+                owner = type(frame.f_locals["self"]).__name__ if "self" in frame.f_locals else ""
+                inside = above is not None and above.f_code.co_filename.startswith(_LIBRARY)
+                if not inside and code.co_name != "__init__":
+                    handed.append((owner or code.co_name, arg))
+
+        usual = sys.getprofile()
+        sys.setprofile(profile)
+        try:
+            with _Calls(self.calls):
+                yield
+        finally:
+            sys.setprofile(usual)
+            same = [name for name, x in handed if x is not None and x is self.returned]
+            self.borrowed = set(same)
+
+    def _noting(self, *args, **words) -> Any:
+        self.returned = self.answer(*args, **words)
+        return self.returned
+
+    def _note_layer(self, module: nn.Module, _: Any, output: Any) -> None:
+        if isinstance(module, self.answer):
+            self.returned = output
+
+
+class _Calls(TorchFunctionMode):
+    def __init__(self, seen: set[str]):
+        super().__init__()
+        self.seen = seen
+
+    def __torch_function__(self, func: Callable, types, args=(), kwargs=None) -> Any:
+        name = getattr(func, "__name__", "")
+        words = {w for w, x in (kwargs or {}).items() if isinstance(x, (int, float)) and x}
+        self.seen |= {name, *(f"{name}({word})" for word in words)}
+        return func(*args, **(kwargs or {}))
+
+
+def things(returned: Any) -> int | None:
+    """How many things were returned; None where that is a matter of taste, as with numbers."""
+    if returned is None or isinstance(returned, (Tensor, nn.Module, float, int, str)):
+        return 1
+    several = isinstance(returned, (list, tuple)) and any(
+        isinstance(x, (Tensor, list, tuple)) for x in returned
+    )
+    return len(returned) if several else None
+
+
+def described(returned: Any) -> str:
+    """What came back, in words: "one tensor of shape (2, 3)", "2 things"."""
+    if isinstance(returned, Tensor):
+        return f"one tensor of shape {tuple(returned.shape)}"
+    if isinstance(returned, (list, tuple)):
+        return "one thing in brackets" if len(returned) == 1 else f"{len(returned)} things"
+    return "None" if returned is None else f"one {type(returned).__name__}"
