@@ -20,19 +20,6 @@ def of_module(name: str) -> Callable[[list[str]], int | None]:
     return lambda options: importlib.import_module(f"course_utils.{name}").main(options)
 
 
-def show_progress(options: list[str]) -> None:
-    """Print how much of each chapter is solved, or which exercises of one chapter."""
-    own = argparse.ArgumentParser(prog="python -m course_utils progress")
-    own.add_argument("chapter", nargs="?", help="its exercises one by one: 2, or 02_masked_softmax")
-    args = own.parse_args(options)
-    from course_utils.checker import progress
-
-    try:
-        print(progress(args.chapter))
-    except ValueError as error:
-        own.error(str(error))
-
-
 COMMANDS = {
     "setup": (of_module("environment"), "make the environment .venv and install what is needed"),
     "doctor": (of_module("cli.doctor"), "check the environment and say how to mend it"),
@@ -47,7 +34,8 @@ COMMANDS = {
     "pack": (of_module("cli.pack"), "copy a trained model in half precision, to hand it on"),
     "bench": (of_module("cli.bench"), "time the model against others of its size"),
     "heatmap": (of_module("cli.heatmap"), "draw the cross-attention map of a sentence"),
-    "progress": (show_progress, "show which exercises are solved"),
+    "progress": (of_module("cli.progress"), "show what is solved and which mistakes come back"),
+    "class": (of_module("cli.class_report"), "show what a class solved, from its learners' logs"),
 }
 
 

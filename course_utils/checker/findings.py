@@ -7,78 +7,19 @@ several draws. FINDINGS lists the most telling first.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course_utils.checker.model import Exercise
-from course_utils.checker.values import Raised, gap, number
+from course_utils.checker.shown import number
+from course_utils.checker.trial import Trial, comparable, is_floats, numbers, part_of, parts
+from course_utils.checker.values import gap
 
 _MOST = 2  # sentences that are shown
-_DRAWS = 2
-_MOST_PROBES = 4
 _LONGEST = 8  # rows of an argument that are changed one by one
 _POWERS = (("", 1), ("1 / ", -1), ("the root of ", 0.5), ("1 / the root of ", -0.5))
-Inputs = Sequence[tuple]
-
-
-@dataclass
-class Trial:
-    """An answer with what is due and what it gives on generic inputs; both can be played again."""
-
-    exercise: Exercise
-    inputs: list[tuple]
-    due: list[Any]
-    given: list[Any]
-    play_right: Callable[[Inputs], list[Any]]
-    play_answer: Callable[[Inputs], list[Any]]
-
-    @classmethod
-    def of(cls, exercise: Exercise, play_right: Callable, play_answer: Callable) -> "Trial | None":
-        """On the generic inputs that both take; None where there is none, or all come out right."""
-        inputs = list(generic(exercise))
-        due, given = play_right(inputs), play_answer(inputs)
-        good = [i for i, a in enumerate(due) if not isinstance(a, Raised)]
-        if len(given) < len(inputs) or any(_odd(given[i]) for i in good):
-            return None
-        kept = ([x[i] for i in good] for x in (inputs, due, given))
-        trial = cls(exercise, *kept, play_right, play_answer)
-        return trial if any(gap(a, b).size > 1 for a, b in trial.pairs) else None
-
-    @property
-    def pairs(self) -> list[tuple[Any, Any]]:
-        """What is due and what is given, for each input."""
-        return list(zip(self.due, self.given))
-
-    def both(self, inputs: Inputs) -> list[tuple[Any, Any]] | None:
-        """What is due and given on other inputs; None where one of them raises."""
-        pairs = list(zip(self.play_right(inputs), self.play_answer(inputs)))
-        whole = len(pairs) == len(inputs)
-        return pairs if whole and not any(isinstance(x, Raised) for p in pairs for x in p) else None
-
-
-def generic(exercise: Exercise) -> Iterator[tuple]:
-    """The probes with other numbers of order one wherever an argument may be any number."""
-    generator = torch.Generator().manual_seed(0)
-
-    def drawn(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return type(value)(drawn(item) for item in value)
-        free = is_floats(value) and value.dim() and (value.numel() == 1 or (value < 0).any())
-        if free:  # all others may have to be positive, or to sum to 1
-            return torch.randn(value.shape, generator=generator).to(value.dtype)
-        return value
-
-    for probe in exercise.probes[:_MOST_PROBES]:
-        for _ in range(_DRAWS):
-            yield tuple(drawn(arg) for arg in probe)
-
-
-def _odd(value: Any) -> bool:
-    return value is None or isinstance(value, Raised)
 
 
 def findings(trial: Trial | None, end: float = math.inf) -> list[str]:
@@ -205,10 +146,17 @@ def batch_mixed_up(trial: Trial) -> str | None:
     return "each entry of the batch alone comes out right; together they do not" if told else None
 
 
+def _flat(trial: Trial) -> list[tuple[Tensor, Tensor]]:
+    """Due and given as rows of finite numbers; empty where one of them is none, or longer."""
+    pairs = [(numbers(due), numbers(given)) for due, given in trial.pairs]
+    fit = all(a is not None and b is not None and a.shape == b.shape for a, b in pairs)
+    return pairs if fit and all((a.isfinite() & b.isfinite()).all() for a, b in pairs) else []
+
+
 def one_factor(trial: Trial) -> str | None:
     """All numbers too large by one factor, perhaps the root of some size."""
-    factors = [_factor(*pair) for pair in trial.pairs]
-    if None in factors or all(abs(f - 1) < 1e-3 for f in factors):
+    factors = [_factor(a, b) for a, b in _flat(trial)]
+    if not factors or None in factors or all(abs(f - 1) < 1e-3 for f in factors):
         return None
     if max(factors) - min(factors) < 1e-3 * abs(factors[0]):
         if abs(factors[0] + 1) < 1e-3:
@@ -217,23 +165,15 @@ def one_factor(trial: Trial) -> str | None:
         known = "".join(w for f, w in roots.items() if abs(factors[0] / f - 1) < 1e-4)
         return f"every number is {number(factors[0])}{known} times what it should be"
     for what, sizes in _sizes(trial):
-        for words, power in (
-            ("", 1),
-            ("1 / ", -1),
-            ("the root of ", 0.5),
-            ("1 / the root of ", -0.5),
-        ):
+        for words, power in _POWERS:
             fits = all(v > 0 and abs(v**power / f - 1) < 1e-3 for v, f in zip(sizes, factors))
             if fits and len({*sizes}) > 1:
                 return f"every number is {words}{what} times what it should be"
     return None
 
 
-def _factor(due: Any, given: Any) -> float | None:
-    a, b = numbers(due), numbers(given)
-    if a is None or b is None or a.shape != b.shape or not a.any():
-        return None
-    if not (a.isfinite().all() and b.isfinite().all()) or (b[a == 0].abs() > 1e-5).any():
+def _factor(a: Tensor, b: Tensor) -> float | None:
+    if not a.any() or (b[a == 0].abs() > 1e-5).any():
         return None
     ratios = b[a != 0] / a[a != 0]
     return ratios[0].item() if (ratios - ratios[0]).abs().max() < 1e-3 * abs(ratios[0]) else None
@@ -250,27 +190,29 @@ def _sizes(trial: Trial) -> Iterator[tuple[str, list[float]]]:
                 yield f"the size of axis {axis} of `{name}`", [float(x.shape[axis]) for x in column]
 
 
-def one_shift(trial: Trial) -> str | None:
-    """All numbers too large by one sum."""
-    shifts = []
-    for due, given in trial.pairs:
-        a, b = numbers(due), numbers(given)
-        if a is None or b is None or a.shape != b.shape or not (b - a).isfinite().all():
-            return None
-        shifts += (b - a).tolist()
-    if max(shifts) - min(shifts) > 1e-4 or abs(shifts[0]) < 1e-4:
+def other_amounts(trial: Trial) -> str | None:
+    """All numbers too large by one sum, or right but for signs, or but for their places."""
+    pairs = _flat(trial)
+    shifts = torch.cat([b - a for a, b in pairs] or [torch.zeros(1)])
+    if shifts.max() - shifts.min() < 1e-4 < shifts[0].abs():
+        amount = number(abs(shifts[0].item()))
+        return f"every number is {amount} too {'large' if shifts[0] > 0 else 'small'}"
+    if pairs and all(_close(a.abs(), b.abs()) for a, b in pairs):
+        return "all the numbers are right but for their signs"
+    several = all(len(a.unique()) > 2 for a, _ in pairs)
+    if not pairs or not several or not all(_close(a.msort(), b.msort()) for a, b in pairs):
         return None
-    way = "large" if shifts[0] > 0 else "small"
-    return f"every number is {number(abs(shifts[0]))} too {way}"
+    turned = all(
+        isinstance(b, Tensor) and a.dim() > 1 and gap(a, b.transpose(-2, -1)).size <= 1
+        for a, b in trial.pairs
+    )
+    if turned:
+        return "it is the right result with its last two axes exchanged"
+    return "the numbers are the right ones, but they stand at other places"
 
 
-def wrong_signs(trial: Trial) -> str | None:
-    """Right but for signs."""
-    pairs = [(numbers(a), numbers(b)) for a, b in trial.pairs]
-    if any(a is None or b is None or a.shape != b.shape for a, b in pairs):
-        return None
-    same = all(torch.allclose(a.abs(), b.abs(), rtol=1e-4, atol=1e-5) for a, b in pairs)
-    return "all the numbers are right but for their signs" if same else None
+def _close(a: Tensor, b: Tensor) -> bool:
+    return torch.allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def sums_of_rows(trial: Trial) -> str | None:
@@ -290,23 +232,6 @@ def sums_of_rows(trial: Trial) -> str | None:
 def _sums_to_one(x: Tensor) -> bool:
     sums = x.sum(-1)
     return bool((x >= 0).all()) and bool((((sums - 1).abs() < 1e-4) | (sums == 0)).all())
-
-
-def other_places(trial: Trial) -> str | None:
-    """The right numbers, but not where they belong."""
-    for due, given in trial.pairs:
-        a, b = numbers(due), numbers(given)
-        if a is None or b is None or a.shape != b.shape or len(a.unique()) < 3:
-            return None
-        if not torch.allclose(a.sort().values, b.sort().values, rtol=1e-4, atol=1e-5):
-            return None
-    turned = all(
-        isinstance(b, Tensor) and a.dim() > 1 and gap(a, b.transpose(-2, -1)).size <= 1
-        for a, b in trial.pairs
-    )
-    if turned:
-        return "it is the right result with its last two axes exchanged"
-    return "the numbers are the right ones, but they stand at other places"
 
 
 def right_parts(trial: Trial) -> str | None:
@@ -353,51 +278,8 @@ FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
     batch_mixed_up,
     rows_mixed_up,
     one_factor,
-    one_shift,
-    wrong_signs,
+    other_amounts,
     sums_of_rows,
-    other_places,
     right_parts,
     some_inputs,
 )
-
-
-def is_floats(value: Any) -> bool:
-    """A tensor of floats."""
-    return isinstance(value, Tensor) and value.is_floating_point()
-
-
-def comparable(a: Any, b: Any) -> bool:
-    """Two tensors of floats of one shape."""
-    return is_floats(a) and is_floats(b) and a.shape == b.shape and a.dim() > 0
-
-
-def numbers(value: Any) -> Tensor | None:
-    """The numbers of a result in one row; None where it is no tensor or list of numbers."""
-    if isinstance(value, dict):  # parts that are no tensors say nothing of size
-        value = value.get("output")
-    if isinstance(value, Tensor) and value.dtype != torch.bool and not value.is_complex():
-        return value.double().flatten() if value.numel() else None
-    if isinstance(value, list) and value and all(type(x) in (int, float) for x in value):
-        return torch.tensor(value, dtype=torch.float64)
-    return torch.tensor([float(value)]).double() if type(value) in (int, float) else None
-
-
-def parts(right: Any, given: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """The parts of two results, with their keys; a result of one part has the key None."""
-    if isinstance(right, dict) and isinstance(given, dict):
-        yield from ((key, right[key], given.get(key)) for key in right)
-    elif isinstance(right, list) and isinstance(given, list) and len(right) == len(given):
-        yield from ((f"entry {k}", *pair) for k, pair in enumerate(zip(right, given)))
-    else:
-        yield None, right, given
-
-
-def part_of(result: Any, key: Any) -> Any:
-    """The part that `parts` gave this key, or None."""
-    if key is None:
-        return result
-    if isinstance(result, dict):
-        return result.get(key)
-    k = int(key.removeprefix("entry "))
-    return result[k] if isinstance(result, list) and k < len(result) else None

@@ -77,9 +77,14 @@ def read() -> list[dict]:
         if not file.is_file():  # a pipe would be waited for
             return []
         with open(file, "rb") as log:
-            return [entry for line in _lines(log) if _is_ours(entry := _parsed(line))]
+            return entries(log)
     except _NO_FILE:
         return []
+
+
+def entries(log: BinaryIO) -> list[dict]:
+    """The entries of a log that is open; lines that are none of ours are passed over."""
+    return [entry for line in _lines(log) if _is_ours(entry := _parsed(line))]
 
 
 def _lines(log: BinaryIO) -> Iterator[bytes]:
@@ -108,19 +113,26 @@ def _is_ours(entry: object) -> bool:
         and type(entry.get("hint", 1)) is int
         and isinstance(tags := entry.get("tags", []), list)
         and all(isinstance(tag, str) for tag in tags)
+        and isinstance(names := entry.get("mistakes", []), list)
+        and all(isinstance(name, str) for name in names)
     )
 
 
-def since_reset(exercise: str | None = None) -> list[dict]:
-    """The entries that count: after the last reset of everything or of the exercise."""
-    counting: list[dict] = []
-    for entry in read():
+def counting(entries: list[dict]) -> list[dict]:
+    """The entries after the last reset of everything or of their exercise."""
+    kept: list[dict] = []
+    for entry in entries:
         if entry["event"] == "reset":
             name = entry.get("exercise")
-            counting = [e for e in counting if name and e.get("exercise") != name]
+            kept = [e for e in kept if name and e.get("exercise") != name]
         else:
-            counting.append(entry)
-    return [e for e in counting if exercise is None or e.get("exercise") == exercise]
+            kept.append(entry)
+    return kept
+
+
+def since_reset(exercise: str | None = None) -> list[dict]:
+    """The learner's entries that count, of all exercises or of one."""
+    return [e for e in counting(read()) if exercise is None or e.get("exercise") == exercise]
 
 
 def solved() -> set[str]:
@@ -133,16 +145,35 @@ def attempts() -> Counter:
     return Counter(e.get("exercise") for e in since_reset() if e["event"] == "check")
 
 
-def tags() -> Counter:
-    """How often each kind of mistake was made, over all exercises; repeated checks of one and the
-    same answer count once."""
-    seen = {
-        (e.get("exercise"), e.get("code"), tag)
+def kinds() -> dict[str, tuple[int, str]]:
+    """How often each kind of mistake was made, and on which day last, over all exercises.
+
+    Repeated checks of one and the same answer count once.
+    """
+    last = {
+        (tag, e.get("exercise"), e.get("code")): e.get("time", "")[:10]
         for e in since_reset()
         if e["event"] == "check"
         for tag in e.get("tags", ())
     }
-    return Counter(tag for _, _, tag in seen)
+    times = Counter(tag for tag, *_ in last)
+    return {
+        tag: (n, max(d for key, d in last.items() if key[0] == tag)) for tag, n in times.items()
+    }
+
+
+def tags() -> Counter:
+    """How often each kind of mistake was made."""
+    return Counter({tag: times for tag, (times, _) in kinds().items()})
+
+
+def wrong_guesses() -> list[str]:
+    """What was last guessed otherwise than it came out: cases of the clinic, cells of lessons."""
+    right: dict[str, bool] = {}
+    for e in since_reset():
+        if e["event"] in ("clinic", "outcome"):
+            right[str(e.get("case") or e.get("guess"))] = bool(e.get("good", e.get("close")))
+    return [name for name, good in right.items() if not good]
 
 
 def hints_shown(exercise: str) -> int:

@@ -9,9 +9,6 @@ default dtype, print options, the working folder and the arguments are put back 
 
 import contextlib
 import ctypes
-import io
-import os
-import random
 import sys
 import threading
 import time
@@ -23,6 +20,7 @@ from typing import Any
 import torch
 
 from course_utils.checker import errors
+from course_utils.checker.kept import global_state_kept, quiet
 from course_utils.checker.values import Raised, freeze, fresh, unchanged
 from course_utils.checker.watch import Watch, described, things
 
@@ -30,7 +28,6 @@ SECONDS = 2.0  # of computing, for all the runs of an answer
 _PATIENCE = 10  # by the clock, times that, for one that waits or a machine that is busy
 _GRACE = 0.5  # how long a thread may take to give up, and then to fall asleep
 _STACK = 32 * 2**20  # bytes; threads get only 512 kB on macOS
-_MOST_TEXT = 200  # characters of what an answer prints
 # There `while True: try: ... except: ...` stops all threads.
 _MUST_BREATHE = sys.version_info < (3, 11)
 
@@ -87,23 +84,6 @@ class Session:
     interrupted: bool = False
 
 
-class _Notepad(io.TextIOBase):
-    """Takes any amount of text and keeps the start."""
-
-    def __init__(self):
-        self.kept, self.length = "", 0
-
-    def write(self, text: str) -> int:
-        if self.length < _MOST_TEXT:
-            self.kept += text[: _MOST_TEXT - self.length]
-        self.length += len(text)
-        return len(text)
-
-    def summary(self) -> str:
-        cut = f" ... ({self.length} characters in all)" if self.length > _MOST_TEXT else ""
-        return " / ".join(self.kept.split("\n")).rstrip(" /") + cut
-
-
 def run_answer(
     play: Callable,
     answer: Any,
@@ -119,7 +99,7 @@ def run_answer(
     """
     session = Session(watch=Watch(answer))
     worker = threading.Thread(target=_work, args=(session, play, inputs, whole), daemon=True)
-    with _quiet() as notepad:
+    with quiet() as notepad:
         _start(worker)
         try:
             _wait(worker, seconds)
@@ -128,18 +108,6 @@ def run_answer(
         session.stuck = worker.is_alive() and not _stop(worker)
     session.printed = notepad.summary()
     return session
-
-
-@contextlib.contextmanager
-def _quiet():
-    """Global state is kept, and what is printed is written on a notepad."""
-    notepad = _Notepad()
-    with (
-        global_state_kept(),
-        contextlib.redirect_stdout(notepad),
-        contextlib.redirect_stderr(notepad),
-    ):
-        yield notepad
 
 
 def play_batch(jobs: Sequence[Callable[[], Any]], each: float, end: float) -> list[Any]:
@@ -163,7 +131,7 @@ def play_batch(jobs: Sequence[Callable[[], Any]], each: float, end: float) -> li
                     results[begun[0]] = jobs[begun[0]]()
                 begun[0] += 1
 
-    with _quiet():
+    with quiet():
         while begun[0] < len(jobs) and time.process_time() < end:
             begun[1] = time.monotonic()
             worker = threading.Thread(target=work, daemon=True)
@@ -303,31 +271,3 @@ def _message(error: BaseException) -> str:
         return str(error)[:300]
     except Exception:
         return "(its message cannot be shown)"
-
-
-@contextlib.contextmanager
-def global_state_kept():
-    """Put back what an answer may have changed for everybody."""
-    numpy = sys.modules.get("numpy")
-    torch_state, python_state = torch.get_rng_state(), random.getstate()
-    numpy_state = numpy.random.get_state() if numpy else None
-    dtype = torch.get_default_dtype()
-    torch_printing = torch._tensor_str.get_printoptions()
-    numpy_printing = numpy.get_printoptions() if numpy else {}
-    try:
-        folder = os.getcwd()
-    except OSError:  # it was removed meanwhile
-        folder = None
-    try:
-        yield
-    finally:
-        torch.set_rng_state(torch_state)
-        random.setstate(python_state)
-        if numpy:
-            numpy.random.set_state(numpy_state)
-            numpy.set_printoptions(**numpy_printing)
-        torch.set_default_dtype(dtype)
-        torch.set_printoptions(**torch_printing)
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                os.chdir(folder)

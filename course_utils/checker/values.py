@@ -142,7 +142,7 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
     if not isinstance(given, Tensor):
         if expected.dim() == 0 and isinstance(given, (int, float)):
             return _number_gap(expected.item(), given)
-        return Gap(math.inf, f"it returned {_article(given)}, not a tensor")
+        return Gap(math.inf, f"it returned {article(given)}, not a tensor")
     if given.shape != expected.shape:
         return Gap(math.inf, _shape_fact(tuple(given.shape), tuple(expected.shape)))
     if _kind(given) != _kind(expected):
@@ -192,9 +192,9 @@ def _number_gap(expected: float, given: Any) -> Gap:
         return Gap(math.inf, "None was given, not a number")
     if isinstance(given, Opaque):
         one = "" if given is TOO_LARGE else ", not one number"
-        return Gap(math.inf, f"it is {_article(given)}{one}")
+        return Gap(math.inf, f"it is {article(given)}{one}")
     if isinstance(given, bool) or not isinstance(given, (int, float)):
-        return Gap(math.inf, f"it is {_article(given)}, not one number")
+        return Gap(math.inf, f"it is {article(given)}, not one number")
     if not (math.isfinite(given) and math.isfinite(expected)):
         return Gap(0.0 if str(float(given)) == str(float(expected)) else math.inf, f"it is {given}")
     if float(expected).is_integer() and float(given).is_integer():  # counts are exact
@@ -206,7 +206,7 @@ def _list_gap(expected: list, given: Any) -> Gap:
     if isinstance(given, Tensor) and not (expected and isinstance(expected[0], Tensor)):
         given = given.tolist()
     if not isinstance(given, list):
-        return Gap(math.inf, f"it returned {_article(given)}, not {len(expected)} values")
+        return Gap(math.inf, f"it returned {article(given)}, not {len(expected)} values")
     if len(given) != len(expected):
         return Gap(math.inf, f"it has {_entries(len(given))}, not {len(expected)}")
     gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
@@ -240,7 +240,7 @@ def _exact_gap(expected: Any, given: Any) -> Gap:
         same = expected.strip().lower() == given.strip().lower()
         return Gap(0.0 if same else math.inf)
     same = type(expected) is type(given) and expected == given
-    return Gap(0.0 if same else math.inf, "" if same else f"it is {_article(given)}")
+    return Gap(0.0 if same else math.inf, "" if same else f"it is {article(given)}")
 
 
 def _kind(x: Tensor) -> str:
@@ -253,69 +253,7 @@ def _dtype(x: Tensor) -> str:
     return str(x.dtype).removeprefix("torch.")
 
 
-def _article(value: Any) -> str:
+def article(value: Any) -> str:
     """'a list', 'an int': what kind of thing a value is."""
     name = value.type_name if isinstance(value, Opaque) else type(value).__name__
     return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"
-
-
-def number(x: Any) -> str:
-    """One number in few digits."""
-    if isinstance(x, bool):
-        return str(x)
-    if isinstance(x, float):
-        if not math.isfinite(x):
-            return str(x)
-        text = f"{x:.1f}" if abs(x - round(x, 1)) < 1e-6 and abs(x) < 1e5 else f"{x:.4g}"
-        return text.removeprefix("-") if float(text) == 0 else text
-    return str(x)
-
-
-def show(value: Any, index: tuple = (), most: int = 48) -> str:
-    """A value as short text; of a large tensor only the row in which `index` lies."""
-
-    def part(key: Any, item: Any) -> str:
-        return show(item, index[1:] if index[:1] == (key,) else (), most)
-
-    if isinstance(value, Tensor):
-        if value.numel() <= most:
-            return _nested(value)
-        row = (index if len(index) == value.dim() else (0,) * value.dim())[:-1]
-        where = "".join(f"[{i}]" for i in row)
-        return f"{where} = {_nested(value[row].flatten()[:12])} of shape {tuple(value.shape)}"
-    if isinstance(value, (list, tuple)):
-        parts = [part(i, item) for i, item in enumerate(value)]
-        if not any(map(_holds_tensors, value)):
-            return "[" + ", ".join(parts) + "]"
-        return ",\n".join(
-            _indented("(", text + ")") if isinstance(item, (list, tuple)) else text
-            for item, text in zip(value, parts, strict=True)
-        )
-    if isinstance(value, dict):
-        return "\n".join(_indented(f"{key}: ", part(key, item)) for key, item in value.items())
-    if isinstance(value, Opaque):
-        return _article(value)
-    if isinstance(value, Raised):
-        return f"{value.type_name}: {value.message}"
-    if callable(value):
-        return f"{getattr(value, '__name__', 'a function')}(...)"
-    return number(value) if isinstance(value, (bool, int, float)) else repr(value)[:200]
-
-
-def _holds_tensors(value: Any) -> bool:
-    several = isinstance(value, (list, tuple))
-    return any(map(_holds_tensors, value)) if several else isinstance(value, Tensor)
-
-
-def _indented(head: str, text: str) -> str:
-    """Text behind a head, its further lines set below its first one."""
-    return head + text.replace("\n", "\n" + " " * len(head))
-
-
-def _nested(x: Tensor) -> str:
-    """A tensor as nested rows; rows of a matrix stand below each other."""
-    if x.dim() == 0:
-        return number(x.item())
-    if x.dim() == 1:
-        return "[" + ", ".join(number(item) for item in x.tolist()) + "]"
-    return "[" + ",\n ".join(_nested(row).replace("\n", "\n ") for row in x) + "]"

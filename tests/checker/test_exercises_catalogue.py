@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_utils.checker import catalogue, check, source, statement, stub
-from course_utils.checker.judge import outcome_of
 from course_utils.checker.model import TAGS
 from course_utils.checker.values import ATOL, RTOL, Raised, freeze, gap
+from course_utils.checker.verdict import outcome_of
 
 EXERCISES = catalogue()
 BY_NAME = {e.name: e for e in EXERCISES}

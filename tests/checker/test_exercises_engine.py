@@ -15,9 +15,10 @@ import torch
 from torch import nn
 
 from course_utils.checker import catalogue, check, runner, source
-from course_utils.checker.judge import outcome_of
 from course_utils.checker.model import Exercise, call, exercise, wrong
-from course_utils.checker.values import Opaque, Raised, freeze, gap, show
+from course_utils.checker.shown import show
+from course_utils.checker.values import Opaque, Raised, freeze, gap
+from course_utils.checker.verdict import outcome_of
 
 pytestmark = pytest.mark.usefixtures("patient_search")
 MASK = "softmax_with_mask"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -52,7 +53,8 @@ def test_a_row_for_each_chapter_and_on_request_for_each_of_its_exercises():
     lines = str(progress()).splitlines()
     assert lines[1].split() == ["chapter", "solved", "tried", "exercises"]
     assert [line.split()[0] for line in lines[2 : 2 + len(chapters)]] == sorted(chapters)
-    assert f"03_scoring_functions 1 1 {len(there)}".split() in [line.split() for line in lines]
+    assert f"03_scoring_functions 1 1 {len(there)}".split() in [line.split()[:4] for line in lines]
+    assert any("████░░░░░░░░░░░░░░░░" in line for line in lines)
     assert "<td>03_scoring_functions</td><td>1</td><td>1</td>" in progress()._repr_html_()
 
     chapter = progress("03_scoring_functions")
@@ -90,7 +92,17 @@ def test_one_answer_counts_a_tag_once_and_many_bring_its_rule():
     check("multi_head_parameters", 3 * 64 * 64)
     check("additive_parameters", 176)
     assert log.tags()["counting"] == 3
-    assert "3 x counting - Count matrix by matrix" in str(progress())
+    said = str(progress())
+    assert re.search(r"3 x counting, last on 20\d\d-\d\d-\d\d - Count matrix by matrix", said)
+    assert re.search(r"To train 'counting': exercise \w+ and card [\w-]+", said)
+
+
+def test_wrong_guesses_are_listed_until_they_are_right():
+    log.write("clinic", case="C-12", good=False)
+    log.write("outcome", guess="the longest row", value="3", came="4", close=False)
+    assert log.wrong_guesses() == ["C-12", "the longest row"]
+    log.write("outcome", guess="the longest row", value="4", came="4", close=True)
+    assert "Guessed otherwise: C-12" in str(progress())
 
 
 def test_solved_stays_solved_until_it_is_reset():

@@ -2,6 +2,7 @@
 
 import math
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,8 @@ from torch import nn
 
 from course_utils.checker import catalogue, check, hint, judge, repair, runner
 from course_utils.checker.edits import code_of
-from course_utils.checker.findings import Trial, findings, generic
+from course_utils.checker.findings import findings
+from course_utils.checker.trial import Trial, generic
 from course_utils.checker.values import gap
 from course_utils.checker.widen import all_agree, in_float64, smaller, widened
 from course_utils.models import attention
@@ -30,7 +32,7 @@ def solution(name):
 
 def numbered(name):
     """The lines of a function of this file, found by a comment."""
-    lines = open(__file__, encoding="utf-8").read().splitlines()
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     return next(i for i, line in enumerate(lines, 1) if line.endswith(f"# {name}"))
 
 
@@ -93,13 +95,13 @@ def test_a_repair_is_right_on_every_input_and_quotes_the_learner(monkeypatch):
         said = repair.repair(exercise, answer, [*exercise.probes], due, time.process_time() + 30)
         if said:
             shown = said.split("`")[1]
-            text = "".join(open(__file__, encoding="utf-8").read().split())
+            text = "".join(Path(__file__).read_text(encoding="utf-8").split())
             assert "".join(shown.removesuffix("...").split()).strip("()") in text
 
 
 def test_code_that_does_more_than_compute_is_not_run_with_changes():
     def writes(q, k, v):
-        open("nothing.txt").close()  # noqa: SIM115
+        open("nothing.txt").close()
         return q, k
 
     assert not repair._only_computes(code_of(writes))

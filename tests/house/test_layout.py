@@ -29,7 +29,6 @@ MOST_ROOMS = 12
 MOST_LINES = 300
 CONTENT = ("chapters/", "maintain/small_world/")  # content, not machinery: may be long
 STILL_LONG = {  # with the lines that each has at most: it may shrink
-    "checker/values.py": 307,
     "models/transformer.py": 382,
     "text/corpora.py": 356,
 }

@@ -1,0 +1,68 @@
+"""What an answer may change for everybody, put back; what it prints, kept short."""
+
+import contextlib
+import io
+import os
+import random
+import sys
+
+import torch
+
+_MOST_TEXT = 200  # characters of what an answer prints
+
+
+class _Notepad(io.TextIOBase):
+    """Takes any amount of text and keeps the start."""
+
+    def __init__(self):
+        self.kept, self.length = "", 0
+
+    def write(self, text: str) -> int:
+        if self.length < _MOST_TEXT:
+            self.kept += text[: _MOST_TEXT - self.length]
+        self.length += len(text)
+        return len(text)
+
+    def summary(self) -> str:
+        cut = f" ... ({self.length} characters in all)" if self.length > _MOST_TEXT else ""
+        return " / ".join(self.kept.split("\n")).rstrip(" /") + cut
+
+
+@contextlib.contextmanager
+def quiet():
+    """Global state is kept, and what is printed is written on a notepad."""
+    notepad = _Notepad()
+    with (
+        global_state_kept(),
+        contextlib.redirect_stdout(notepad),
+        contextlib.redirect_stderr(notepad),
+    ):
+        yield notepad
+
+
+@contextlib.contextmanager
+def global_state_kept():
+    """Put back what an answer may have changed for everybody."""
+    numpy = sys.modules.get("numpy")
+    torch_state, python_state = torch.get_rng_state(), random.getstate()
+    numpy_state = numpy.random.get_state() if numpy else None
+    dtype = torch.get_default_dtype()
+    torch_printing = torch._tensor_str.get_printoptions()
+    numpy_printing = numpy.get_printoptions() if numpy else {}
+    try:
+        folder = os.getcwd()
+    except OSError:  # it was removed meanwhile
+        folder = None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(torch_state)
+        random.setstate(python_state)
+        if numpy:
+            numpy.random.set_state(numpy_state)
+            numpy.set_printoptions(**numpy_printing)
+        torch.set_default_dtype(dtype)
+        torch.set_printoptions(**torch_printing)
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                os.chdir(folder)

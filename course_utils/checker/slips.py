@@ -1,0 +1,228 @@
+"""The likely slips: what may stand in the place of an expression or of a list of statements.
+
+An operator takes an expression with the names around it and offers `(words, new expression)`; the
+words finish the sentence "in this line ...".
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+ALIKE = [  # what is easily taken for each other
+    {ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult},
+    {ast.Mult, ast.Pow},
+    {ast.BitAnd, ast.BitOr, ast.BitXor},
+    {ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq},
+    {"sum", "mean", "amax", "max", "min", "logsumexp", "prod", "median", "norm", "cumsum", "len"},
+    {"argmax", "argmin"},
+    {"minimum", "maximum"},
+    {"tril", "triu"},
+    {"ones", "zeros", "eye"},
+    {"ones_like", "zeros_like"},
+    {"ones_", "zeros_", "normal_"},
+    {"softmax", "log_softmax", "sigmoid", "logsigmoid"},
+    {"relu", "elu", "gelu", "tanh", "sigmoid"},
+    {"sin", "cos"},
+    {"sqrt", "square", "abs", "exp", "log", "log10", "log2"},
+    {"cat", "stack", "hstack", "vstack"},
+    {"repeat", "repeat_interleave"},
+    {"scatter", "gather"},
+    {"any", "all"},
+    {"std", "var"},
+    {"view", "reshape", "transpose", "permute"},
+    {"append", "extend"},
+]
+KEYWORDS = {"reduction": ("mean", "sum", "none"), "dim": (0, 1, 2, -1, -2, None)}
+NUMBERS = (-1, -2, -3, 0, 1, 2, 3)
+MORE = (  # a step that may be missing; _ is the expression that is there
+    "~_", "-_", "not _", "_ + 1", "_ - 1", "2 * _", "_ / 2", "_ ** 2", "_ ** 0.5", "1 / _",
+    "1 - _", "_[1:]", "_[:-1]", "_[:1]", "_[-1:]", "_[::-1]", "_.T", "_.mT", "_.transpose(0, 1)",
+    "_.transpose(1, 2)", "_.flip(-1)", "_.unsqueeze(0)", "_.unsqueeze(1)", "_.unsqueeze(-1)",
+    "_.squeeze(0)", "_.squeeze(-1)", "_.softmax(-1)", "_.softmax(0)", "_.exp()", "_.log()",
+    "_.abs()", "_.relu()", "_.tanh()", "_.tril()", "_.triu()", "_.sum(-1, keepdim=True)",
+    "_ / _.sum(-1, keepdim=True)", "_ - _.mean(-1, keepdim=True)", "_ / _.shape[-1] ** 0.5",
+    "_ / _.shape[-1]", "_ / len(_)", "_.cumsum(-1)", "_.clone()", "_.detach()", "_.float()",
+    "int(_)", "float(_)", "len(_)", "list(_)", "sorted(_)", "0 * _", "_ + 1e-6",
+)  # fmt: skip
+
+Slips = Iterator[tuple[str, ast.expr]]
+
+
+def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
+    """One name, number, sign or function for another of its kind."""
+    if isinstance(node, ast.Name) and node.id in names:
+        yield from (("one name stands for another", _name(n)) for n in names)
+    if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
+        for name in own:
+            yield "one part of the module stands for another", _attribute(node.value, name)
+    if (value := _whole(node)) is not None:
+        others = NUMBERS if abs(value) <= 3 else (value - 1, value + 1)
+        yield from (("a number is another one", _number(other)) for other in others)
+    if isinstance(node, ast.Constant) and type(node.value) is bool:
+        yield "True and False are exchanged", ast.Constant(not node.value)
+    if isinstance(node, ast.BinOp):
+        for other in _alike(type(node.op)):
+            yield "an operation is another one", ast.BinOp(node.left, other(), node.right)
+        yield "two sides are exchanged", ast.BinOp(node.right, node.op, node.left)
+        for new in _other_brackets(node):
+            yield "the brackets stand elsewhere", new
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for other in _alike(type(node.ops[0])):
+            yield "a comparison is another one", ast.Compare(node.left, [other()], node.comparators)
+    if isinstance(node, ast.BoolOp):
+        other = ast.Or if isinstance(node.op, ast.And) else ast.And
+        yield "`and` and `or` are exchanged", ast.BoolOp(other(), node.values)
+    if isinstance(node, ast.Call):
+        called = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
+        for other in _alike(called):
+            if isinstance(node.func, ast.Name):
+                func = _name(other)
+            else:
+                func = _attribute(node.func.value, other)
+            yield "a function is another one", ast.Call(func, node.args, node.keywords)
+
+
+def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
+    """A step, an argument or an index that is too many; arguments in another order; slices."""
+    if isinstance(node, ast.Call):
+        inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        for x in [*inner, *(a for a in node.args if not isinstance(a, ast.Starred))]:
+            yield "a step is too many", x
+        for items in _shorter_and_swapped(node.args):
+            yield "the arguments are others", ast.Call(node.func, items, node.keywords)
+        for i, keyword in enumerate(node.keywords):
+            rest = [*node.keywords[:i], *node.keywords[i + 1 :]]
+            yield f"`{keyword.arg}=` is too many", ast.Call(node.func, node.args, rest)
+            for value in KEYWORDS.get(keyword.arg, ()):
+                others = [*rest, ast.keyword(keyword.arg, ast.Constant(value))]
+                yield f"`{keyword.arg}=` is another one", ast.Call(node.func, node.args, others)
+        if not any(k.arg == "keepdim" for k in node.keywords):
+            more = [*node.keywords, ast.keyword("keepdim", ast.Constant(True))]
+            yield "an argument is missing", ast.Call(node.func, node.args, more)
+    elif isinstance(node, ast.BinOp):
+        yield from (("a step is too many", x) for x in (node.left, node.right))
+    elif isinstance(node, ast.UnaryOp) and _whole(node) is None:
+        yield "a sign is too many", node.operand
+    elif isinstance(node, ast.Subscript):
+        yield "the brackets are too many", node.value
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for i, part in enumerate(parts):
+            for new in _other_slices(part) if isinstance(part, ast.Slice) else ():
+                items = [*parts[:i], new, *parts[i + 1 :]]
+                index = ast.Tuple(items, ast.Load()) if len(parts) > 1 else new
+                yield "a slice begins or ends elsewhere", ast.Subscript(node.value, index, node.ctx)
+    elif isinstance(node, (ast.BoolOp, ast.IfExp)):
+        parts = node.values if isinstance(node, ast.BoolOp) else (node.body, node.orelse)
+        yield from (("a part of the condition is too many", x) for x in parts)
+    elif isinstance(node, (ast.List, ast.Tuple)):
+        for items in _shorter_and_swapped(node.elts):
+            yield "the entries are others", type(node)(items, ast.Load())
+
+
+def _one_step_more(node: ast.expr, names: list[str], own: list[str]) -> Slips:
+    for template in () if isinstance(node, ast.Constant) else MORE:
+        yield "a step is missing", fill(template, node)
+
+
+EXPRESSIONS: tuple[Callable[..., Slips], ...] = (_exchanges, _left_out, _one_step_more)
+
+
+def statements(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt, list[ast.stmt]]]:
+    """A statement too many, too early, too deep, or under another condition."""
+    for i, s in enumerate(body):
+        before, after = body[:i], body[i + 1 :]
+        if not isinstance(s, ast.Return) and not is_docstring(s):
+            yield "this line is too many", s, before + after
+        if after and not isinstance(after[0], ast.Return):
+            yield "this line and the next are exchanged", s, [*before, after[0], s, *after[1:]]
+        if isinstance(s, ast.AugAssign):
+            new = ast.Assign([s.target], s.value)
+            yield "this line should replace, not add", s, [*before, new, *after]
+        if isinstance(s, ast.If):
+            turned = ast.If(ast.UnaryOp(ast.Not(), s.test), s.body, s.orelse)
+            yield "this condition is turned round", s, [*before, turned, *after]
+            yield "this condition is too many", s, before + s.body + after
+        if isinstance(s, (ast.For, ast.While)):
+            loop = [getattr(s, name) for name in s._fields]
+            at = s._fields.index("body")
+            if len(s.body) > 1:
+                loop[at] = s.body[:-1]
+                new = [*before, type(s)(*loop), s.body[-1], *after]
+                yield "the line belongs behind the loop", s.body[-1], new
+            if after and not isinstance(after[0], ast.Return):
+                loop[at] = [*s.body, after[0]]
+                new = [*before, type(s)(*loop), *after[1:]]
+                yield "the line belongs into the loop", after[0], new
+
+
+def fill(template: str, node: ast.expr) -> ast.expr:
+    """The template with the expression in place of each underscore."""
+
+    class Filled(ast.NodeTransformer):
+        def visit_Name(self, name: ast.Name) -> ast.expr:
+            return node if name.id == "_" else name
+
+    return Filled().visit(ast.parse(template, mode="eval").body)
+
+
+def _alike(thing: Any) -> Iterator[Any]:
+    """What it is easily taken for, in a fixed order."""
+    for group in ALIKE:
+        if thing in group:
+            yield from sorted(group - {thing}, key=str)
+
+
+def _name(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _attribute(value: ast.expr, name: str) -> ast.Attribute:
+    return ast.Attribute(value, name, ast.Load())
+
+
+def _whole(node: ast.expr | None) -> int | None:
+    """The whole number that an expression is, if it is one."""
+    with suppress(ValueError, TypeError, SyntaxError):
+        value = ast.literal_eval(node)
+        return value if type(value) is int else None
+    return None
+
+
+def _number(value: int) -> ast.expr:
+    return ast.parse(str(value), mode="eval").body
+
+
+def _other_brackets(node: ast.BinOp) -> Iterator[ast.expr]:
+    left, right = node.left, node.right
+    if isinstance(left, ast.BinOp):
+        yield ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right))
+    if isinstance(right, ast.BinOp):
+        yield ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
+
+
+def _shorter_and_swapped(items: list[ast.expr]) -> Iterator[list[ast.expr]]:
+    for i in range(len(items)):
+        if len(items) > 1:
+            yield items[:i] + items[i + 1 :]
+        for j in range(i):
+            yield [*items[:j], items[i], *items[j + 1 : i], items[j], *items[i + 1 :]]
+
+
+def _other_slices(part: ast.Slice) -> Iterator[ast.Slice]:
+    def moved(end: ast.expr | None) -> list[ast.expr | None]:
+        if end is None:
+            return [_number(1), _number(-1)]
+        value = _whole(end)
+        if value is not None:
+            return [None, _number(value + 1), _number(value - 1)]
+        return [None, fill("_ + 1", end), fill("_ - 1", end)]
+
+    yield from (ast.Slice(lower, part.upper, part.step) for lower in moved(part.lower))
+    yield from (ast.Slice(part.lower, upper, part.step) for upper in moved(part.upper))
+    if part.step is not None:
+        yield ast.Slice(part.lower, part.upper, None)
+
+
+def is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
