@@ -76,13 +76,25 @@ class Progress:
 
     def _training(self, tag: str) -> str:
         """An open exercise in which this mistake is known, and a card that guards against it."""
-        open_ones = [e.name for e in self._every if tag in e.tags and e.name not in self._solved]
+        open_one = open_exercise(self._every, [tag])
         contents = import_module("course_utils.chapters").contents("cards")
         cards = [
             card["id"] for _, module in contents for card in module.CARDS if card["tag"] == tag
         ]
-        found = [f"exercise {name}" for name in open_ones[:1]]
+        found = [f"exercise {open_one.name}"] if open_one else []
         return " and ".join(found + [f"card {name}" for name in cards[:1]])
+
+
+def open_exercise(exercises: list[Exercise], tags: list[str]) -> Exercise | None:
+    """An exercise that is not solved and knows one of these mistakes; one that was tried first.
+
+    Args:
+        tags: kinds of mistakes, the one to be trained first in front.
+    """
+    solved, tries = log.solved(), log.attempts()
+    ordered = sorted(exercises, key=lambda e: not tries[e.name])
+    fit = (e for tag in tags for e in ordered if tag in e.tags and e.name not in solved)
+    return next(fit, None)
 
 
 def _count(

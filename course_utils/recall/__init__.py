@@ -12,7 +12,8 @@ forget("head-size")                    # start a card anew; forget() starts all 
 from datetime import datetime
 from typing import Any
 
-from course_utils.checker import log
+from course_utils.checker import catalogue, log
+from course_utils.checker.overview import open_exercise
 from course_utils.checker.report import Text
 from course_utils.recall import clock, schedule
 from course_utils.recall.card import Card
@@ -43,6 +44,9 @@ def ask(
     rest = 'Answer with answer("id", value).' if asked else "Nothing is due."
     if unseen:
         rest += f" Never answered so far: {unseen} of {len(chosen)} cards."
+    kinds = [tag for tag, _ in log.tags().most_common() if tag in {c.tag for c in chosen.values()}]
+    if exercise := open_exercise(catalogue(), kinds):
+        rest += f" An exercise against the same mistakes: {exercise.name} in {exercise.notebook}."
     return Questions(asked, rest)
 
 

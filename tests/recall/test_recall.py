@@ -276,3 +276,12 @@ def test_the_simulated_learner():
     spaced, massed = chance_over_time([0, 2, 13], 60), chance_over_time([0, 0, 0], 60)
     assert all(0 <= chance <= 1 for chance in spaced + massed)
     assert spaced[-1] > massed[-1] + 0.1
+
+
+def test_an_exercise_against_the_same_mistakes_goes_with_the_cards():
+    assert "An exercise against" not in repr(ask())
+    check("scaled_attention", no_scale)
+    assert "An exercise against the same mistakes: scaled_attention in 03_" in repr(
+        ask(tag="scale")
+    )
+    assert "An exercise against" not in repr(ask(tag="cache"))
