@@ -1,4 +1,4 @@
-"""Where the course lies on the web: one setting, `Repository` under [project.urls].
+"""Where the course lies on the web: `Repository`, and `Homepage` of its site, in [project.urls].
 
 While pyproject.toml names none, nothing points there.
 """
@@ -8,16 +8,19 @@ from pathlib import Path
 
 from course_utils.environment import ROOT
 
-_SETTING = re.compile(
-    r'^\[project\.urls\].*\n(?:[^\[\n].*\n|\n)*?Repository *= *"([^"]+)"', re.MULTILINE
-)
+
+def setting(name: str, root: Path = ROOT) -> str | None:
+    """An address of [project.urls] in pyproject.toml, without a slash at its end, or None."""
+    file = root / "pyproject.toml"
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    _, _, table = text.partition("\n[project.urls]")
+    found = re.search(rf'^{name} *= *"([^"]+)"', table.partition("\n[")[0], re.MULTILINE)
+    return found[1].rstrip("/") if found else None
 
 
 def repository(root: Path = ROOT) -> str | None:
-    """The address of the repository, such as https://github.com/someone/course, or None."""
-    file = root / "pyproject.toml"
-    found = _SETTING.search(file.read_text(encoding="utf-8")) if file.is_file() else None
-    return found[1].rstrip("/") if found else None
+    """Where the files lie, such as https://github.com/someone/course."""
+    return setting("Repository", root)
 
 
 def notebook_links(address: str, file: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from course_utils.bench import measured
 from course_utils.chapters import by_part, measured_costs
 from course_utils.cli.addresses import repository
 from course_utils.cli.notebooks import in_words
+from course_utils.cli.site import OFFER
 from course_utils.environment import ROOT
 from course_utils.maintain import ledger
 from course_utils.maintain.feedback_picture import feedback_picture
@@ -61,10 +62,7 @@ def how_to_get_the_files() -> str:
     """The clone line, where pyproject.toml names a repository; else what a reader has by now."""
     if address := repository():
         return f"```bash\ngit clone {address}\n```"
-    return (
-        "The whole course is one folder: this one, or `course.zip`, which its site offers; unpack "
-        "it where you like."
-    )
+    return f"The whole course is one folder: {OFFER}"
 
 
 def with_part(text: str, name: str, part: str) -> str:

@@ -3,19 +3,26 @@
 import importlib
 import json
 import re
+import zipfile
+from html import escape
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from site_pages import NEEDED, asked_of_other_hosts, broken, pages
 
+from course_utils.chapters import CHAPTERS as CHAPTERS_OF_THE_COURSE
 from course_utils.chapters import Chapter
+from course_utils.checker import catalogue
 from course_utils.cli import notebooks as course
+from course_utils.cli.addresses import notebook_links, repository
 from course_utils.environment import ROOT
 
 for package in NEEDED:
     pytest.importorskip(package, reason=f"the site needs {package}, which is not installed")
 site = importlib.import_module("course_utils.cli.site")
+archive = importlib.import_module("course_utils.cli.site.archive")
+finish = importlib.import_module("course_utils.cli.site.finish").finish
 
 README = """# A course
 
@@ -261,3 +268,80 @@ def test_each_page_has_one_title_and_words_for_every_picture(course_site):
         if path.parent.name == "notebooks":
             assert page.h1 == 1, path.name
             assert all(" " in alt for alt in page.alts), path.name
+
+
+def test_the_whole_course_is_one_file_that_the_site_carries(small):
+    root, out = small
+    (root / "notebooks" / ".progress.jsonl").write_text("mine")
+    archive.write_archive(root, root / "again.zip")
+    with zipfile.ZipFile(root / "again.zip") as again:
+        names = [name.split("/", 1)[1] for name in again.namelist()]
+        assert {"README.md", "notebooks/00_start.ipynb", "figures/box.svg"} <= set(names)
+        assert not any(".progress" in name or "_site" in name for name in names)
+        assert again.read("attention-by-running-it/README.md").decode() == README
+    assert 'href="../course.zip"' in text_of(out / "notebooks/01_map.html")
+    assert zipfile.is_zipfile(out / "course.zip")
+
+
+@pytest.mark.parametrize(
+    ("table", "found"),
+    [
+        ("", None),
+        ('[project.urls]\n# Repository = "https://github.com/a/b"\n', None),
+        ('[project.urls] # where\n\nRepository = "https://github.com/a/b/"\n', "https://github.com/a/b"),
+        ('[project.urls]\n[other]\nRepository = "https://github.com/a/b"\n', None),
+    ],
+)  # fmt: skip
+def test_one_setting_names_the_repository(tmp_path, table, found):
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "x"\n\n{table}')
+    assert repository(tmp_path) == found
+
+
+def test_colab_and_binder_open_what_lies_on_github():
+    links = notebook_links("https://github.com/a/b", "02_x.ipynb")
+    assert links["Colab"].endswith("/github/a/b/blob/main/notebooks/02_x.ipynb")
+    assert links["Binder"].endswith("/gh/a/b/main?labpath=notebooks%2F02_x.ipynb")
+    assert set(notebook_links("https://example.org/a", "02_x.ipynb")) == {"Source"}
+
+
+def test_while_no_repository_is_named_nothing_points_to_one(small):
+    html = text_of(small[1] / "notebooks/01_map.html")
+    assert not re.search("colab|mybinder|blob/main", html)
+
+
+def test_tables_have_scopes_and_chinese_is_marked(small):
+    html = text_of(small[1] / "index.html")
+    assert re.search(r'<th[^>]* scope="col"', html)
+    assert '<span lang="zh">开始</span>' in html
+    page = '<title>注意</title><thead><th>a</th></thead><th class="x">注 意</th><img alt="注意">'
+    assert finish(page) == (
+        '<title>注意</title><thead><th scope="col">a</th></thead><th scope="row" class="x">'
+        '<span lang="zh">注 意</span></th><img alt="注意">'
+    )
+
+
+def test_each_chapter_of_the_course_shows_hints_solutions_and_a_wrong_answer(course_site):
+    for chapter in CHAPTERS_OF_THE_COURSE:
+        html = text_of(course_site / f"notebooks/{chapter.name}.html")
+        exercises = [e for e in catalogue() if e.notebook == chapter.name]
+        assert html.count("<summary>Solution</summary>") == len(exercises)
+        assert html.count("<summary>Hint 1 of") == len(exercises)
+        if exercises:
+            assert html.count('<pre class="said">') == 1
+            assert "not right yet" in re.search(r'<pre class="said">.*?</pre>', html, re.DOTALL)[0]
+        assert f'content="{escape(chapter.question)}' in html
+
+
+def test_a_stored_scene_becomes_a_live_figure_around_its_picture(tmp_path):
+    root = write_course(tmp_path)
+    path = root / "notebooks/01_map.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].outputs[0].metadata["image/png"]["scene"] = "eJyrBQAAdQB5"
+    nbformat.write(notebook, path)
+    site.build_site(root, root / "_site", {}, CHAPTERS)
+    html = text_of(root / "_site/notebooks/01_map.html")
+    [address] = re.findall(r'data-scene="\.\./([^"]+)"', html)
+    assert '"eJyrBQAAdQB5"' in text_of(root / "_site" / address)
+    assert re.search(r"data-scene=[^>]*>\s*<img", html)
+    assert "live.js" in html
+    assert "live.js" not in text_of(root / "_site/notebooks/00_start.html")

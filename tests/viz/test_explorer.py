@@ -326,7 +326,8 @@ def test_in_a_running_notebook_the_same_output_is_live_too(monkeypatch):
     still, still_metadata = explorer._repr_mimebundle_()
     assert data[LIVE]["model_id"]
     assert {kind: data[kind] for kind in still} == still
-    assert metadata["image/png"] == still_metadata["image/png"]
+    assert metadata["image/png"]["alt"] == still_metadata["image/png"]["alt"]
+    assert set(still_metadata["image/png"]) == {"alt", "scene"}
 
 
 def test_runs_that_store_outputs_say_so(tmp_path):

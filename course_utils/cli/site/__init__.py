@@ -19,9 +19,14 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from course_utils.chapters import CHAPTERS, Chapter, by_part
+from course_utils.cli.addresses import repository
 from course_utils.cli.notebooks import COLOURS, in_words
+from course_utils.cli.site.archive import write_archive
+from course_utils.cli.site.finish import finish_pages
+from course_utils.cli.site.live_figures import MOVING, PAGE
 from course_utils.environment import ROOT
 
+OFFER = "this one, or `course.zip`, which its site offers; unpack it where you like."
 LINK = r"\]\(([^)\s#:]+)\)"  # to a file of the course
 MADE_BY_SPHINX = ".buildinfo"
 CONF = Path(__file__).parent  # the folder of conf.py
@@ -43,14 +48,18 @@ def cover(readme: str, chapters: Sequence[Chapter], costs: dict[str, dict]) -> s
         + "```\n"
         for part, members in by_part(chapters)
     )
-    return readme + menu
+    offered = '<a href="course.zip">course.zip</a>, to be unpacked where you like.'
+    return readme.replace(OFFER, offered) + menu
 
 
 def lay_out(root: Path, source: Path, chapters: Sequence[Chapter], costs: dict[str, dict]) -> None:
-    """Copy what the pages are made of: what the README links to, figures, and the cover."""
+    """Copy what the pages are made of: what README and its pages link to, figures, the cover."""
     readme = (root / "README.md").read_text(encoding="utf-8")
     linked = {root / name for name in re.findall(LINK, readme)}
     linked |= {root / "notebooks" / chapter.file for chapter in chapters}
+    for page in [file for file in linked if file.suffix == ".md" and file.is_file()]:
+        text = page.read_text(encoding="utf-8")
+        linked |= {(page.parent / name).resolve() for name in re.findall(LINK, text)}
     for file in linked.union((root / "figures").glob("*")):
         if file.is_file():  # if not, Sphinx says which page misses it
             copy = source / file.relative_to(root)
@@ -61,6 +70,8 @@ def lay_out(root: Path, source: Path, chapters: Sequence[Chapter], costs: dict[s
             else:
                 shutil.copyfile(file, copy)
     (source / "index.md").write_text(cover(readme, chapters, costs), encoding="utf-8")
+    if MOVING in readme:
+        (source / "live.md").write_text(PAGE, encoding="utf-8")
 
 
 def build_site(
@@ -87,9 +98,12 @@ def build_site(
         with patch_docutils(), docutils_namespace():
             app = Sphinx(
                 source, CONF, fresh, scratch / "doctrees", "html",
-                confoverrides={"course_costs": costs}, status=None, warning=warnings,
+                confoverrides={"course_costs": costs, "course_repository": repository(root)},
+                status=None, warning=warnings,
             )  # fmt: skip
             app.build()
+        finish_pages(fresh)
+        write_archive(root, fresh / "course.zip")
         if warnings.getvalue():
             text = re.sub(COLOURS, "", warnings.getvalue())
             raise FaultyPages(text.replace(f"{source}{os.sep}", "").strip())

@@ -3,12 +3,13 @@
 project = html_title = "Attention, by running it"
 language = "en"
 root_doc = "index"
-extensions = ["myst_nb", "course_utils.cli.site.extension"]
+extensions = ["myst_nb", "course_utils.cli.site.extension", "course_utils.cli.site.live_figures"]
 
 html_theme = "furo"
 html_favicon = "icon.svg"
-html_static_path = ["course.css"]
+html_static_path = ["course.css", "course.js"]
 html_css_files = ["course.css"]
+html_js_files = [("course.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_copyright = False
 pygments_dark_style = "github-dark"

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from binascii import a2b_base64
+from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,11 +15,19 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+from course_utils.chapters import CHAPTERS
+from course_utils.cli.addresses import notebook_links, setting
 from course_utils.cli.notebooks import in_words
+from course_utils.cli.site.exercise_help import with_help
 
 JUMP = r"(?<=\])\(#[^)\s]+\)"  # the target of a link within the page
 WIDE = 700  # pixels; a broader picture would be too small to read on a phone
 LATEX = LatexToMathML(annotation=True, fancy_error=False)
+ABOUT = (
+    "Attention and the Transformer by running code: a model that translates in the page, notebooks "
+    "that check themselves, exercises that name your mistake."
+)
+PREVIEW = "gallery_alignment.png"
 log = logging.getLogger(__name__)
 
 
@@ -43,6 +52,7 @@ def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
             cell["metadata"].setdefault("tags", []).append("hide-output")
         if cell["cell_type"] == "markdown":
             cell["source"] = re.sub(JUMP, as_slug, "".join(cell["source"]))
+    notebook["cells"] = with_help(notebook["cells"])
     first = notebook["cells"][0]
     title, _, rest = "".join(first["source"]).partition("\n")
     if not title.startswith("# "):
@@ -66,9 +76,30 @@ def as_slug(jump: re.Match) -> str:
 def head(app: Sphinx, page: str) -> str:
     """The line under a chapter's title."""
     name = Path(app.env.doc2path(page)).name
-    download = f"{{download}}`Download this notebook <{name}>` to run and change it."
+    download = (
+        f"{{download}}`Download this notebook <{name}>`. To run it takes the whole course, in one "
+        'folder: <a href="../course.zip">course.zip</a>.'
+    )
+    address = app.config.course_repository
+    links = notebook_links(address, name) if address else {}
+    more = "".join(f" [{where}]({link})." for where, link in links.items())
     cost = app.config.course_costs.get(name)
-    return download + (f" When this page was made, it ran in {in_words(cost)}." if cost else "")
+    ran = f" When this page was made, it ran in {in_words(cost)}." if cost else ""
+    return download + more + ran
+
+
+def describe_page(app: Sphinx, page: str, template: str, context: dict, document) -> None:
+    """Title and description for search engines and for links that are shared."""
+    chapter = next((c for c in CHAPTERS if page == f"notebooks/{c.name}"), None)
+    about = f"{chapter.question} {chapter.builds}" if chapter else ABOUT
+    title = chapter.title if chapter else app.config.project
+    home = setting("Homepage")  # a preview needs a whole address
+    tags = {"og:title": title, "og:description": about, "og:type": "website"}
+    context["metatags"] = context.get("metatags", "") + "".join(
+        [f'<meta name="description" content="{escape(about)}">']
+        + [f'<meta property="{name}" content="{escape(text)}">' for name, text in tags.items()]
+        + ([f'<meta property="og:image" content="{home}/_images/{PREVIEW}">'] if home else [])
+    )
 
 
 def describe_pictures(app: Sphinx, document: nodes.document) -> None:
@@ -129,8 +160,10 @@ def draw_formula(translator: HTML5Translator, node: nodes.math | nodes.math_bloc
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.add_config_value("course_costs", {}, "env")
+    app.add_config_value("course_repository", None, "env")
     app.add_html_math_renderer("mathml", (draw_formula, None), (draw_formula, None))
     app.connect("source-read", prepare_notebook)
+    app.connect("html-page-context", describe_page)
     app.connect("doctree-read", describe_pictures)
     app.connect("doctree-read", let_wide_pictures_scroll)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

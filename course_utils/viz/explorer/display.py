@@ -95,7 +95,8 @@ class Explorer:
             "image/png": base64.b64encode(png_bytes(figure)).decode("ascii"),
         }
         metadata = {"image/png": {"alt": alt}}
-        if os.environ.get(NOT_LIVE):
+        if os.environ.get(NOT_LIVE):  # a page made of the stored output can be live by this
+            metadata["image/png"]["scene"] = scene_text(pack_scene(self.scene))
             return data, metadata
         live, live_metadata = self.widget()._repr_mimebundle_()
         return {**live, **data}, {**live_metadata, **metadata}
