@@ -9,9 +9,9 @@ import torch
 from course_utils.bench import (
     attention_speed,
     decoding_speed,
-    pipeline,
     results,
     step_memory,
+    text_speed,
     training_speed,
 )
 from course_utils.bench.peers import PEERS, available
@@ -21,7 +21,7 @@ from course_utils.training.runs.files import write_atomic
 from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import number
 
-PARTS = ("train", "decode", "attention", "pipeline", "memory")
+PARTS = ("train", "decode", "attention", "text", "memory")
 
 
 @refusing("bench", "measure fewer parts at once: bench attention, then the others")
@@ -67,8 +67,8 @@ def measure(part: str, rounds: int, device: torch.device) -> list[Measurement]:
     """All measurements of one part."""
     if part == "attention":
         return attention_speed.measurements(rounds, device)
-    if part == "pipeline":
-        return pipeline.measurements(rounds)
+    if part == "text":
+        return text_speed.measurements(rounds)
     if part == "memory":
         return step_memory.measurements(device)
     models, missing = available(PEERS, device)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from course_utils.text.bulk import collecting_later
 from course_utils.text.pairs import Pair
 from course_utils.text.text import count_tokens, tokenize
 from course_utils.text.vocab import Vocab
@@ -67,6 +68,7 @@ def encode_target(text: str, vocab: Vocab) -> list[int]:
     return [vocab.bos, *vocab.encode(tokenize(text, "fr")), vocab.eos]
 
 
+@collecting_later()
 def encode_pairs(pairs: Sequence[Pair], src_vocab: Vocab, tgt_vocab: Vocab) -> list[Example]:
     """Every pair as ids, in the same order."""
     english, french = Words(src_vocab, "en"), Words(tgt_vocab, "fr")
@@ -101,6 +103,7 @@ def collate(examples: Sequence[Example]) -> Batch:
     return Batch(src, src_lens, tgt_in, tgt[:, 1:])
 
 
+@collecting_later()
 def group_by_length(
     items: Iterable[T],
     lengths: Callable[[T], tuple[int, ...]],

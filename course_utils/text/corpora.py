@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from course_utils.text.bulk import collecting_later
 from course_utils.text.pairs import Pair
 from course_utils.text.registry import (
     CORPORA,
@@ -97,6 +98,7 @@ def _own_bytes(name: str) -> bytes:
         raise unreadable(f"the corpus {name!r}", error) from None
 
 
+@collecting_later()
 def _parse(name: str, data: bytes) -> Corpus:
     """Tab-separated lines to pairs; what does not fit or is mended is counted with its reason."""
     corpus = Corpus(name, [])

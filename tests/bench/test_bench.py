@@ -2,26 +2,33 @@
 
 import json
 import random
+import zipfile
 from itertools import count
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from course_utils.__main__ import main
-from course_utils.bench import decoding_speed, measured, pipeline, quality, results, training_speed
+from course_utils.bench import (
+    decoding_speed,
+    measured,
+    quality,
+    results,
+    text_speed,
+    training_speed,
+)
 from course_utils.bench.peers import PEERS, Course, Torch, available
 from course_utils.bench.rounds import FLOOR, Measurement, take_turns
 from course_utils.bench.setting import LONG, SHORT, random_batch
 from course_utils.bench.torch_modules import TorchModules
 from course_utils.models.transformer import TransformerConfig
 from course_utils.text.batches import Example
+from course_utils.text.corpora import load_corpus
+from course_utils.text.pairs import Pair
 from course_utils.text.vocab import Vocab
 from course_utils.training.runs.settings import Settings
 
 CPU = torch.device("cpu")
-PHRASES = ["Go.\tVa !", "Hi, you.\tSalut, toi\u202f!", "a..b  ,c\tQuoi ?", "no tab", "x\ty\tz", ""]
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 
@@ -110,28 +117,27 @@ def test_sentences_reach_every_peer_whole():
     assert wide.num_tokens == sum(len(e.target) - 1 for e in examples[:64])
 
 
-ODD_SIDE = st.lists(
-    st.sampled_from([*"abÉß ,.!?", "\xa0", "\u202f", "\ud800", "<pad>", "<eos>", "<unk>", " a "]),
-    max_size=15,
-).map("".join)
-ODD_LINE = st.lists(ODD_SIDE, min_size=1, max_size=3).map("\t".join)
+def test_the_course_and_d2l_cut_alike_where_their_rules_agree():
+    pairs = load_corpus("everyday").pairs
+    alike, sides = text_speed.check_agreement(pairs)
+    assert sides == 2 * len(pairs)
+    assert alike > sides / 3
+    with pytest.raises(ValueError, match="cut 'go' in two ways"):
+        text_speed.check_agreement([Pair("go", "l'ami")], cut=lambda text, lang: ["g", "o"])
 
 
-@pytest.mark.parametrize("text", ["\n".join(PHRASES), "\n".join(PHRASES * 3)])
-def test_the_fast_pipeline_gives_d2l_s_arrays(text):
-    assert_as_d2l(text)
-
-
-@given(st.lists(ODD_LINE, max_size=6), ODD_SIDE, ODD_SIDE, st.lists(ODD_LINE, max_size=6))
-def test_odd_text_too(before, source, target, after):
-    assert_as_d2l("\n".join([*before, f"{source}\t{target}", *after]))
-
-
-def assert_as_d2l(text: str) -> None:
-    for ours, theirs in zip(pipeline.fast(text), pipeline.slow(text), strict=True):
-        for a, b in zip(ours, theirs, strict=True):
-            assert a.dtype == b.dtype
-            assert torch.equal(a, b)
+def test_both_read_the_same_file_and_ours_loses_no_token(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "fra-eng.zip", "w") as file:
+        file.writestr("fra.txt", "Go now.\tVa vite !\nWe go.\tNous allons.\n" * 40)
+    monkeypatch.setenv("COURSE_DATA_DIR", str(tmp_path))
+    batches = text_speed.ours()
+    assert [len(batch.src) for batch in batches] in ([64, 16], [16, 64])
+    assert sum(int(batch.src_lens.sum()) for batch in batches) == 80 * 4
+    (source, lengths), (target, _) = text_speed.theirs()
+    assert source.shape == target.shape == (80, 10)
+    assert int(lengths.sum()) == 80 * 4
+    found = text_speed.measurements(rounds=1)
+    assert [set(each.values) for each in found] == [{"ours", "d2l"}]
 
 
 def test_decoding_counts_sentences_a_second(monkeypatch):
