@@ -188,6 +188,8 @@ class _Judge:
         due_things, said = _things_due(self.exercise), ""
         if None not in (due_things, run.things) and due_things[0] != run.things:
             said = f"it returns {run.form}; due {due_things[1]}"
+        if run.form == "None" and (said or not isinstance(case.given, Raised)):
+            said = "it returned None: is a `return` missing?"
         if said:
             self.facts.insert(0, said)
             return self._wrong(None)

@@ -240,6 +240,8 @@ def _exact_gap(expected: Any, given: Any) -> Gap:
         same = expected.strip().lower() == given.strip().lower()
         return Gap(0.0 if same else math.inf)
     same = type(expected) is type(given) and expected == given
+    if isinstance(expected, bool) and isinstance(given, bool):
+        return Gap(0.0 if same else math.inf, "" if same else f"it is {given}, not {expected}")
     return Gap(0.0 if same else math.inf, "" if same else f"it is {article(given)}")
 
 

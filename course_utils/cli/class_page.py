@@ -13,8 +13,9 @@ _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 64rem; margin: 0 auto; padding: 1rem; }
 table { border-collapse: collapse; display: block; overflow-x: auto; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); }
+td:last-child { min-width: 14rem; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; }
-.bar { display: inline-block; width: 8rem; height: .7rem; background: var(--soft); }
+.bar { display: inline-block; width: 6rem; height: .7rem; background: var(--soft); }
 .bar i { display: block; height: 100%; background: var(--bar); }
 details { border-left: 3px solid var(--line); padding-left: .8rem; margin: .4rem 0; }
 summary { cursor: pointer; }
@@ -110,7 +111,8 @@ def _example(e: Exercise, mistake) -> str:
     for i in range(len(e.probes)):
         due, given = outcome_of(e, (), i), outcome_of(e, (mistake,), i)
         if (found := gap(due, given)).size > 1:
-            text = f"due    {show(due, found.index)}\ngiven  {show(given, found.index)}"
+            rows = (("due", show(due, found.index)), ("given", show(given, found.index)))
+            text = "\n".join(f"{head:7}" + x.replace("\n", "\n" + 7 * " ") for head, x in rows)
             return f"<p>{escape(mistake.why)}</p><pre>{escape(text)}</pre>"
     return ""
 

@@ -274,6 +274,12 @@ def test_how_many_things_came_back_is_settled_first(name, answer, words):
         assert never not in text
 
 
+def test_nothing_returned_and_truth_values_are_said_in_words():
+    said = str(check("scaled_attention", lambda q, k, v: None))
+    assert "It returned None: is a `return` missing?" in said
+    assert gap({"trains": True}, {"trains": False}).fact == "trains: it is False, not True"
+
+
 def test_an_error_of_shape_is_no_error_of_signs():
     def bare_squeeze(hidden, outputs, lengths, score):
         return solution("decoder_context")(hidden, outputs, lengths, score).squeeze()
