@@ -137,7 +137,7 @@ def own_value_kept(x, y, width):
 
 def bottom_layer_asks(hidden, outputs, lengths, score):
     scores = score(hidden[0].unsqueeze(1), outputs).squeeze(1)
-    scores[torch.arange(outputs.shape[1]) >= lengths[:, None]] = -1e6
+    scores[torch.arange(outputs.shape[1]) >= lengths[:, None]] = -1e9
     return torch.einsum("bs,bsn->bn", scores.softmax(1), outputs)
 
 
