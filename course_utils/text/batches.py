@@ -1,6 +1,5 @@
 """From sentence pairs to padded tensors."""
 
-import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -114,6 +113,8 @@ def group_by_length(
 ) -> list[list[T]]:
     """One pass over the items in groups of like length, so that little is padded.
 
+    How large a group may be, either `sentences` or `tokens` says.
+
     Args:
         lengths: of the sequences of an item, the one to sort by first.
         sentences: at most so many items a group.
@@ -121,23 +122,34 @@ def group_by_length(
             that has more stands alone.
         rng: shuffles the items, and the groups; without it the order is by length.
     """
+    if (sentences is None) == (tokens is None):
+        raise TypeError(f"give sentences or tokens, not {sentences} and {tokens}")
     order = list(items)
     if rng is not None:
         rng.shuffle(order)  # before the stable sort, so that equal lengths meet at random
     order.sort(key=lengths)
-    most_items = len(order) if sentences is None else sentences
-    most_tokens = math.inf if tokens is None else tokens
-    groups: list[list[T]] = []
-    count, widths = most_items, ()  # of the last group: its items, its longest sequences
-    for item, own in zip(order, map(lengths, order)):
-        widths = tuple(map(max, widths, own)) if groups else own
-        if count == most_items or (count + 1) * sum(widths) > most_tokens:
-            groups.append([])
-            count, widths = 0, own
-        groups[-1].append(item)
-        count += 1
+    if sentences is not None:
+        groups = [order[i : i + sentences] for i in range(0, len(order), sentences)]
+    else:
+        groups = _within(order, lengths, tokens)
     if rng is not None:
         rng.shuffle(groups)
+    return groups
+
+
+def _within(
+    order: Sequence[T], lengths: Callable[[T], tuple[int, ...]], most: int
+) -> list[list[T]]:
+    """The items in their order, in groups of at most so many padded tokens."""
+    groups: list[list[T]] = []
+    widths: tuple[int, ...] = ()  # of the last group: its longest sequences
+    for item in order:
+        own = lengths(item)
+        widths = tuple(map(max, widths, own)) if groups else own
+        if not groups or (len(groups[-1]) + 1) * sum(widths) > most:
+            groups.append([])
+            widths = own
+        groups[-1].append(item)
     return groups
 
 

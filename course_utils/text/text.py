@@ -5,7 +5,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import chain
 
 LANGUAGES = ("en", "fr")
 
@@ -91,7 +90,7 @@ def count_tokens(texts: Iterable[str], lang: str) -> Counter[str]:
     No rule of `tokenize` looks across a space, so each different word is cut only once.
     """
     counts: Counter[str] = Counter()
-    words = Counter(chain.from_iterable(normalise(text).split(" ") for text in texts))
+    words = Counter(" ".join(map(normalise, texts)).split(" "))
     for word, times in words.items():
         for token in cut(word, lang):
             counts[token] += times

@@ -141,20 +141,26 @@ def test_the_generator_decides_the_order_and_its_seed_repeats_it():
 @few
 @given(
     items=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=30),
-    sentences=st.none() | st.integers(1, 5),
-    tokens=st.none() | st.integers(1, 60),
+    kind=st.sampled_from(["sentences", "tokens"]),
+    most=st.integers(1, 60),
     seed=st.none() | st.integers(0, 3),
 )
-def test_groups_hold_every_item_once_and_no_more_than_they_may(items, sentences, tokens, seed):
+def test_groups_hold_every_item_once_and_no_more_than_they_may(items, kind, most, seed):
     rng = None if seed is None else random.Random(seed)
-    groups = group_by_length(items, tuple, sentences=sentences, tokens=tokens, rng=rng)
+    groups = group_by_length(items, tuple, **{kind: most}, rng=rng)
     assert sorted(item for group in groups for item in group) == sorted(items)
     for group in groups:
-        assert 1 <= len(group) <= (sentences or len(items))
         padded = len(group) * sum(map(max, zip(*group, strict=True)))
-        assert len(group) == 1 or padded <= (tokens or padded)
+        size = len(group) if kind == "sentences" else padded
+        assert len(group) == 1 or size <= most
     if seed is None:
         assert [item for group in groups for item in group] == sorted(items)
+
+
+@pytest.mark.parametrize("limits", [{}, {"sentences": 2, "tokens": 9}])
+def test_a_group_has_one_limit(limits):
+    with pytest.raises(TypeError, match="give sentences or tokens"):
+        group_by_length([(1, 1)], tuple, **limits)
 
 
 def test_the_examples_are_not_reordered_in_place():
