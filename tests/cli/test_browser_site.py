@@ -4,12 +4,14 @@ import io
 
 import pytest
 from browser import expect, open_page, serve
+from explorer_figure import Figure
 from PIL import Image
 
 from course_utils.environment import ROOT
 
 PHONE = {"width": 390, "height": 844}
 LAPTOP = {"width": 1366, "height": 768}
+CAT = "Le chat noir est en train de dormir."
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -84,3 +86,45 @@ def test_search_finds_the_chapter(open_site):
         hit = page.locator("#search-results li a[href*='02_masked_softmax']").first
         hit.click()
         expect(page.locator("article h1")).to_contain_text("Masked softmax")
+
+
+def test_the_cover_translates_and_the_picture_stays_without_scripts(open_site, browser, address):
+    with open_site("index.html", viewport=LAPTOP, reduced_motion="reduce") as page:
+        page.wait_for_selector("[data-live][data-ready]")
+        expect(page.locator(".live-said").first).to_have_text(CAT)
+        page.get_by_role("button", name="black", exact=True).click()
+        expect(page.locator(".live-said").nth(1)).to_have_text("Le chat dort.")
+        page.get_by_role("link", name="The whole live page").click()
+        page.wait_for_url("**/live.html")
+        page.wait_for_selector("[data-live][data-ready]")
+        expect(page.locator(".live-head")).to_have_count(24)
+    with open_page(browser, f"{address}/index.html", java_script_enabled=False) as page:
+        expect(page.locator("img[src$='live.svg']")).to_be_visible()
+
+
+def test_the_cover_and_the_explorer_of_a_chapter_live_from_a_file(browser, course_site):
+    for name, mark in (("index", "data-live"), ("notebooks/06_multi_head_attention", "data-scene")):
+        with open_page(browser, (course_site / f"{name}.html").as_uri(), viewport=PHONE) as page:
+            place = page.locator(f"[{mark}]").first
+            place.scroll_into_view_if_needed()
+            page.wait_for_selector(f"[{mark}][data-ready]")
+            figure = Figure(page)
+            figure.token("query", 0).click()
+            assert abs(sum(map(float, figure.weights("key"))) - 1) < 0.05
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_a_figure_further_down_is_not_loaded_before_it_is_scrolled_to(browser, address):
+    with open_page(browser, f"{address}/notebooks/06_multi_head_attention.html") as page:
+        page.wait_for_load_state("load")
+        asked = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
+        assert any("live.js" in name for name in asked)
+        assert not any("/scenes/" in name or "model.js" in name for name in asked)
+
+
+def test_a_result_of_the_search_leads_to_its_section(open_site):
+    with open_site("index.html", viewport=LAPTOP) as page:
+        page.locator("input.sidebar-search").fill("blind")
+        page.keyboard.press("Enter")
+        page.locator("#search-results li a").first.click()
+        page.wait_for_function("window.scrollY > 200")

@@ -6,8 +6,8 @@ import time
 
 import pytest
 from browser import PATIENCE, open_page, serve
+from explorer_figure import CONTRAST, Figure
 from live_engine import engine_script, python_translator
-from test_explorer_browser import CONTRAST, Figure
 from test_live_engine import (
     CLOSE,
     NOTHING,
