@@ -34,6 +34,7 @@ COMMANDS = {
     "pack": (of_module("cli.pack"), "copy a trained model in half precision, to hand it on"),
     "bench": (of_module("cli.bench"), "time the model against others of its size"),
     "heatmap": (of_module("cli.heatmap"), "draw the cross-attention map of a sentence"),
+    "live": (of_module("cli.live"), "write a page in which a trained model translates"),
     "progress": (of_module("cli.progress"), "show what is solved and which mistakes come back"),
     "class": (of_module("cli.class_report"), "show what a class solved, from its learners' logs"),
 }

@@ -1,6 +1,7 @@
 """The live page in a browser: from a file and served, meddled with, on a phone and in the dark."""
 
 import base64
+import dataclasses
 import re
 import time
 
@@ -18,8 +19,10 @@ from test_live_engine import (
     patched,
 )
 
+from course_utils.__main__ import run
 from course_utils.text.batches import pad
 from course_utils.training.decoding import greedy_decode
+from course_utils.viz.live.packed_model import check_kind
 from course_utils.viz.live.page import write_live_page
 
 CAT = "The black cat is sleeping."
@@ -274,6 +277,7 @@ def test_the_tour_is_walked_by_doing(page):
     assert tour.is_hidden()
 
 
+@pytest.mark.long
 def test_changes_are_counted_over_many_sentences(page):
     page.get_by_role("button", name="Cross-attention, layer 1: all off").click()
     page.get_by_role("button", name=re.compile("Count over")).click()
@@ -333,3 +337,19 @@ def test_it_is_operated_by_keys(page):
     switch.focus()
     page.keyboard.press("Space")
     assert page.evaluate("document.activeElement.ariaLabel").endswith("head 0 is off")
+
+
+def test_the_command_writes_the_page_or_says_why_not(tmp_path, capsys):
+    out = tmp_path / "own.html"
+    assert run(["live", "--model", "fra-eng", "--out", str(out)]) == 0
+    assert "9.9 MB" in capsys.readouterr().out
+    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert run(["live", "--model", "fra-eng", "--out", str(tmp_path / "own.txt")]) == 1
+    assert "--out must end in .html" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", [{"norm_first": False}, {"bias": True}, {"tie_output": False}])
+def test_models_that_the_page_cannot_run_are_refused(change):
+    config = dataclasses.replace(python_translator().model.config, **change)
+    with pytest.raises(ValueError, match="the live page runs models with norm_first = True"):
+        check_kind(config)

@@ -127,6 +127,7 @@ def test_the_longest_source_fits_and_one_more_is_refused(engine):
         engine.ask({"ask": "logits", "source": [17, *longest], "said": []})
 
 
+@pytest.mark.deeper
 def test_the_same_is_said_greedily_and_by_beam(engine, sentences, request):
     long = request.config.getoption("hypothesis_profile", None) == "long"
     greedy, beam = (sentences[:n] for n in ((1000, 200) if long else (60, 12)))
