@@ -325,8 +325,8 @@ def _by_clearing(x, y, width):
     difficulty=2,
     trains="training without one's own key",
     text="""
-    To choose the width we predict every training point **from all the others**: a point that may
-    use its own value would learn a width of 0 and copy it (notes 001-18).
+    To choose a width by its error we predict every training point **from all the others**: a
+    point that may use its own value is predicted best by a width near 0, which copies it.
     """,
     reference=_leave_one_out,
     probes=[
@@ -463,8 +463,8 @@ def average_pooling_answer():
     difficulty=1,
     trains="what the width of a kernel does",
     text="""
-    The same keys and values, now with a Gaussian kernel whose width goes to 0. To which number does
-    the prediction for the query 4 go?
+    Keys 0, 1, 6 carry the values 10, 20, 60. Now a *Gaussian kernel* weighs them, and its width
+    goes to 0. To which number does the prediction for the query 4 go?
     """,
     mistakes=[
         wrong(
@@ -508,3 +508,272 @@ def average_pooling_answer():
 def narrow_kernel_answer():
     """Keys 0, 1, 6 with values 10, 20, 60: as the width goes to 0, the prediction at 4 goes to"""
     return 60
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="reading a mistake off a map",
+    text="""
+    Somebody weighs the keys 0, 1 and 4 for three queries with a Gaussian kernel of width 1, and
+    gets this map (a row for each query):
+
+    |  | key 0 | key 1 | key 4 |
+    |---|---|---|---|
+    | **query 0** | 0.10 | 0.16 | 0.74 |
+    | **query 1** | 0.10 | 0.16 | 0.74 |
+    | **query 4** | 0.10 | 0.16 | 0.74 |
+
+    Which mistake was made? `"a"`: none. `"b"`: the softmax ran over the queries. `"c"`: the
+    difference of query and key was not squared. `"d"`: the width was far too large.
+    """,
+    mistakes=[
+        wrong(
+            "the map is taken for a right one",
+            "locality",
+            "For the query 0 the key 0 is nearest, and must get the largest weight of its row.",
+            answer="a",
+        ),
+        wrong(
+            "the sums of the columns are taken to be 1",
+            "softmax axis",
+            "A softmax over the queries makes columns sum to 1; here the rows do.",
+            answer="b",
+        ),
+        wrong(
+            "equal rows are taken for equal weights",
+            "locality",
+            "A kernel far too wide gives every key the same weight, 1/3; here the key 4 gets 0.74.",
+            answer="d",
+        ),
+    ],
+    hints=[
+        "All queries get the same row. What must have happened to the query on the way?",
+        "Adding one number to all scores of a row does not change its softmax.",
+        "Write out -(q - k) / 2: which part of it is the same for all keys of a query?",
+    ],
+)
+def weights_mistake():
+    """The letter of the mistake that the map shows"""
+    return "c"
+
+
+def _width_of(near, far, ratio, *, squares="each", half=True, log="e", root=True, turned=False):
+    gap = {
+        "each": far**2 - near**2,
+        "of the difference": (far - near) ** 2,
+        "none": far - near,
+    }[squares]
+    logs = {"e": math.log(ratio), "10": math.log10(ratio), "2": math.log2(ratio), "none": ratio}
+    square = gap / ((2 if half else 1) * logs[log])
+    found = math.sqrt(square) if root else square
+    return 1 / found if turned else found
+
+
+def _width_by_halving(near, far, ratio):
+    low, high = 1e-3, 1e3
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        log_ratio = (far**2 - near**2) / (2 * middle**2)
+        low, high = (middle, high) if log_ratio > math.log(ratio) else (low, middle)
+    return low
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="what a width means, in numbers",
+    text="""
+    How wide is a kernel that makes a near key count, say, four times as much as a far one? A query
+    has a key at distance `near` and another at distance `far`. Find the width of the Gaussian
+    kernel that gives the near key `ratio` times the weight of the far key.
+    """,
+    reference=_width_of,
+    probes=[(1.0, 2.0, 4.0), (0.5, 3.0, 10.0), (0.2, 0.9, 1.5)],
+    mistakes=[
+        wrong(
+            "the difference of the distances is squared",
+            "score",
+            "Each distance has a square of its own: far² - near² is not (far - near)².",
+            squares="of the difference",
+        ),
+        wrong(
+            "the distances are not squared",
+            "score",
+            "The kernel is exp(-d²/(2 width²)): the squares of the distances are compared.",
+            squares="none",
+        ),
+        wrong(
+            "the half is missing",
+            "score",
+            "The exponent is -d²/(2 width²); its 2 stands below the line of the answer, too.",
+            half=False,
+        ),
+        wrong(
+            "the logarithm has another base",
+            "score",
+            "The kernel is a power of e, so the natural logarithm undoes it.",
+            {"log": "2"},
+            log="10",
+        ),
+        wrong(
+            "the logarithm is missing",
+            "score",
+            "The ratio of two exponentials is the exponential of a difference: take the logarithm.",
+            log="none",
+        ),
+        wrong(
+            "the root is missing",
+            "scale",
+            "The width stands in the formula as a square; take its root at the end.",
+            root=False,
+        ),
+        wrong(
+            "the inverse of the width is given",
+            "scale",
+            "w = 1 / width is what multiplies distances; here the width is wanted.",
+            turned=True,
+        ),
+    ],
+    hints=[
+        "Two weights of one query have the ratio of their kernel values: the sum cancels.",
+        "exp(-near²/(2 h²)) / exp(-far²/(2 h²)) is a single exponential. Of what?",
+        "Take the logarithm of both sides, and solve for h².",
+    ],
+    right_variants=[
+        _width_by_halving,
+        lambda near, far, ratio: ((far - near) * (far + near) / (2 * math.log(ratio))) ** 0.5,
+        lambda near, far, ratio: (
+            ((torch.tensor(far) ** 2 - torch.tensor(near) ** 2) / (2 * torch.tensor(ratio).log()))
+            .sqrt()
+            .item()
+        ),
+    ],
+)
+def width_for_ratio(near, far, ratio):
+    """The width at which the near key weighs `ratio` times as much as the far one.
+
+    near, far: distances, 0 <= near < far; ratio: above 1. Returns a number.
+    """
+    return math.sqrt((far**2 - near**2) / (2 * math.log(ratio)))
+
+
+def _nearest(queries, keys, k, *, by="distance", last=False, more=0, share="equal", along="keys"):
+    apart = queries[:, None] - keys  # (m, n)
+    rank_of = {"distance": apart.abs(), "signed": apart, "key": keys.abs().expand_as(apart)}[by]
+    axis = 1 if along == "keys" else 0
+    ranks = rank_of.argsort(axis, descending=last).argsort(axis)
+    chosen = ranks < k + more
+    if share == "softmax":
+        return torch.softmax((-(apart**2) / 2).masked_fill(~chosen, -math.inf), dim=1)
+    if share == "by all keys":
+        return chosen.float() / len(keys)
+    return chosen.float() if share == "none" else chosen / (k + more)
+
+
+def _nearest_by_loops(queries, keys, k):
+    weights = torch.zeros(len(queries), len(keys))
+    for i, query in enumerate(queries.tolist()):
+        order = sorted(range(len(keys)), key=lambda j: abs(query - float(keys[j])))
+        for j in order[:k]:
+            weights[i, j] = 1 / k
+    return weights
+
+
+def _nearest_by_topk(queries, keys, k):
+    places = torch.cdist(keys[:, None], queries[:, None]).topk(k, dim=0, largest=False).indices
+    return torch.zeros(len(keys), len(queries)).scatter(0, places, 1 / k).T
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="another rule for the weights",
+    text="""
+    A kernel of fixed width sees many keys where they lie close, and few where they are rare.
+    Another rule adapts by itself: each query looks at its `k` nearest keys, and at those alike.
+    Make its weights.
+    """,
+    reference=_nearest,
+    probes=[
+        (torch.tensor([1.2]), torch.tensor([0.0, 1.0, 3.0]), 2),
+        (torch.tensor([0.4, 2.2, -1.3, 4.1]), torch.tensor([2.0, -0.5, 0.9, 3.1, 1.6]), 3),
+        (torch.tensor([-0.7, 1.9]), torch.tensor([0.2, 2.6, -1.8, 1.1, 0.5, -3.0]), 1),
+    ],
+    mistakes=[
+        wrong(
+            "the farthest keys are chosen",
+            "locality",
+            "The nearest keys have the *smallest* distances.",
+            last=True,
+        ),
+        wrong(
+            "the distance keeps its sign",
+            "score",
+            "A key is as far to the left as to the right: rank by the absolute difference.",
+            by="signed",
+        ),
+        wrong(
+            "keys are ranked by their own size",
+            "locality",
+            "Near to the query, not near to 0: the distance to each query decides.",
+            by="key",
+        ),
+        wrong(
+            "one key too many is chosen",
+            "off by one",
+            "The ranks 0 to k - 1 are k keys.",
+            more=1,
+        ),
+        wrong(
+            "the weights do not sum to 1",
+            "normalisation",
+            "k keys share a weight of 1: each gets 1/k.",
+            {"share": "by all keys"},
+            share="none",
+        ),
+        wrong(
+            "the chosen keys get unequal weights",
+            "averaging",
+            "Here all k count alike; how near they are has done its work when they were chosen.",
+            share="softmax",
+        ),
+        wrong(
+            "each key chooses its nearest queries",
+            "softmax axis",
+            "The query chooses among the keys: rank along the keys, the last axis.",
+            along="queries",
+        ),
+    ],
+    hints=[
+        "Start from the table of absolute distances, (m, n).",
+        "torch.topk(..., largest=False) gives the places of the smallest entries of each row.",
+        "zeros.scatter(1, places, number) writes one number at those places. Which number?",
+    ],
+    right_variants=[
+        _nearest_by_loops,
+        _nearest_by_topk,
+        lambda q, keys, k: (
+            (
+                (q[:, None] - keys).abs()
+                <= (q[:, None] - keys).abs().sort(dim=1).values[:, k - 1 : k]
+            ).float()
+            / k
+        ),
+    ],
+    map_of=lambda weights: weights,
+)
+def nearest_weights(queries, keys, k):
+    """Weights that look at the k nearest keys of each query, and at those alike.
+
+    queries: (m,), keys: (n,), k: an integer from 1 to n. Returns (m, n), rows sum to 1.
+    """
+    nearest = (queries[:, None] - keys).abs().topk(k, dim=1, largest=False).indices  # (m, k)
+    return torch.zeros(len(queries), len(keys)).scatter(1, nearest, 1 / k)

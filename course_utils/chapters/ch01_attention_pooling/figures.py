@@ -19,17 +19,16 @@ from course_utils.viz.drawings import Drawing
 
 
 def soft_lookup():
-    """A dictionary gives the value of one key; attention a mixture of all values."""
+    """A dictionary gives the value of one key; attention a mixture of all, by their distance."""
     sheet = Canvas(8, 5.6)
-    words, french = ["dog", "cat", "car"], ["chien", "chat", "voiture"]
-    _lookup(sheet, 4.15, "Dictionary: the one key that is equal", "cat", words, french,
-            [0.0, 1.0, 0.0], "chat")  # fmt: skip
-    keys, query = np.array([[1.0, 1.3], [1.0, 2.0], [0.8, 1.0]]), np.array([1.0, 2.0])
-    values = np.array([[8.0, 2.0], [10.0, 0.0], [0.0, 6.0]])
-    weights = np.exp(keys @ query) / np.exp(keys @ query).sum()
-    _lookup(sheet, 1.35, "Attention: every key, by how well it fits", _vector(query),
-            [_vector(k) for k in keys], [_vector(v) for v in values], weights,
-            _vector(weights @ values))  # fmt: skip
+    keys, values, query = np.array([1.0, 2.0, 4.0]), np.array([2.6, 3.7, 1.4]), 2.2
+    kernel = np.exp(-((query - keys) ** 2) / 2)
+    weights = kernel / kernel.sum()
+    names, readings = [f"{key:.1f}" for key in keys], [f"{value:.1f}" for value in values]
+    _lookup(sheet, 4.15, "Dictionary: the one key that is equal", "2.0", names, readings,
+            [0.0, 1.0, 0.0], "3.7")  # fmt: skip
+    _lookup(sheet, 1.35, "Attention: every key, the nearer the more", f"{query:.1f}", names,
+            readings, weights, f"{weights @ values:.1f}")  # fmt: skip
     return sheet
 
 
@@ -48,10 +47,6 @@ def _lookup(sheet, middle, title, query, keys, values, weights, result):
         sheet.cells(4.0, y + 0.11, [[tint(WEIGHT, 1 - weight)]], 0.7, 0.22, line=FAINT)
         sheet.text(4.95, y, f"{weight:.2f}", SMALL)
         sheet.arrow(v.right, out.left, colour=colour, dashed=weight == 0)
-
-
-def _vector(numbers):
-    return "[" + "  ".join(f"{number:.1f}" for number in numbers) + "]"
 
 
 def attention_pooling():
@@ -84,10 +79,10 @@ def attention_pooling():
 FIGURES = {
     "soft_lookup.svg": Drawing(
         soft_lookup,
-        "Two look-ups. A dictionary compares the query cat with the keys dog, cat and car, gives "
-        "the equal key weight 1 and the others 0, and returns chat. Attention compares a query "
-        "vector with three key vectors, gives them weights of 0.18, 0.74 and 0.08, and returns "
-        "the values mixed by these weights.",
+        "Two look-ups among the readings at the hours 1, 2 and 4. A dictionary asked for 2.0 gives "
+        "the equal key weight 1 and the others 0, and returns 3.7. Attention asked for 2.2 weighs "
+        "the keys by their distance, 0.29, 0.59 and 0.12, and returns the values mixed by these "
+        "weights, 3.1.",
     ),
     "attention_pooling.svg": Drawing(
         attention_pooling,
