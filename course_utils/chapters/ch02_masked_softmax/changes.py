@@ -32,7 +32,7 @@ CHANGES = [
     ("c02-empty", ">= 1", ">= 0"),
     ("c02-empty", ">= 1", ">= 4"),
     ("c02-fill", "(-1e9, -math.inf)", "(-1e9, -10.0, -100.0, 0.0)"),
-    ("c02-function", "scores.masked_fill(blind, 0.0)", "scores"),
+    ("c02-function", "scores.masked_fill(fully_masked, 0.0)", "scores"),
     ("c02-function", ".masked_fill(~mask, 0.0)", ""),
     ("c02-package", "manual_seed(0)", "manual_seed(1)"),
     ("c02-package", "torch.rand(2, 2, 4)", "torch.rand(2, 3, 5)"),

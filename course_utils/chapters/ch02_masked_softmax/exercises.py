@@ -322,7 +322,7 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
     if hide in _DIVISORS:
         weights = softmax(scores) * mask
         return weights / _DIVISORS[hide](weights, mask)
-    blind = ~mask.any(-1, keepdim=True)
+    fully_masked = ~mask.any(-1, keepdim=True)
     if exp not in ("safe", "naive"):
         top = {
             "multiplied": torch.tensor(0.0),
@@ -332,12 +332,14 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
         raw = (scores - top).exp() * mask
         total = raw.sum(_AXES[axis], keepdim=True)
         weights = raw / (total.clamp(min=1e-12) if exp.endswith("and clamped") else total)
-        weights = weights.masked_fill(blind, 1 / mask.shape[-1]) if empty == "uniform" else weights
+        weights = (
+            weights.masked_fill(fully_masked, 1 / mask.shape[-1]) if empty == "uniform" else weights
+        )
     else:
         low = -1e9 if empty == "uniform" else -math.inf
         filled = scores.masked_fill(~mask, low)
         weights = softmax(lowered(scores, ~mask, hide) if hide in NOT_LOW else filled)
-    cleared = {"zero": blind, "cleared": ~mask}.get(empty)
+    cleared = {"zero": fully_masked, "cleared": ~mask}.get(empty)
     return weights if cleared is None else weights.masked_fill(cleared, 0.0)
 
 
@@ -1055,3 +1057,133 @@ def own_sentence(segments):
     positions = torch.arange(segments.shape[1])
     not_later = positions <= positions[:, None]  # (T, T)
     return (keys == queries) & not_later & (keys != 0)
+
+
+def _what_holds(answer, num_steps):
+    """What is asked of a mask, whatever its design: each property, and whether it has it."""
+    mask = answer(num_steps)
+    if not isinstance(mask, torch.Tensor):
+        raise TypeError(f"asked is a boolean tensor (T, T), this is of type {type(mask).__name__}")
+    if mask.shape != (num_steps, num_steps):
+        raise ValueError(f"asked is the shape {(num_steps, num_steps)}, this has {(*mask.shape,)}")
+    look = mask.bool()  # (T, T)
+    past = torch.ones_like(look).tril()
+    two = look.float() @ look.float() + look.float()  # (T, T): in how many ways, in 1 or 2 looks
+    return {
+        "is boolean": mask.dtype == torch.bool,
+        "shows nothing that comes later": not (look & ~past).any().item(),
+        "shows each position to itself": look.diagonal().all().item(),
+        "shows at most 2 * ceil(sqrt(T)) keys a row": (
+            look.sum(-1).max().item() <= 2 * math.ceil(math.sqrt(num_steps))
+        ),
+        "reaches every earlier position in two looks": (two > 0)[past].all().item(),
+    }
+
+
+def _thrifty(num_steps, *, sees="both", later=False, itself=True, form=torch.bool):
+    block = math.ceil(math.sqrt(num_steps))
+    positions = torch.arange(num_steps)
+    own = positions // block == positions[:, None] // block
+    mask = {
+        "both": own | (positions % block == block - 1),
+        "all": torch.ones_like(own),
+        "near": own,
+    }[sees]
+    mask = mask if later else mask.tril()
+    return (mask if itself else mask & ~torch.eye(num_steps, dtype=torch.bool)).to(form)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=20,
+    difficulty=3,
+    trains="designing a mask to order",
+    text="""
+    **An open task**: many masks are right, and only what is asked here is checked. Under a causal
+    mask the last of T positions looks at T keys, which is dear when a text is long. Design a mask
+    for `num_steps` = T positions with these properties: (1) no position sees what comes later;
+    (2) each sees itself; (3) none sees more than `2 * ceil(sqrt(T))` keys; (4) nothing is out of
+    reach for two layers, one behind the other: for every earlier position k, position q looks at k,
+    or at some position that looks at k.
+    """,
+    reference=_thrifty,
+    play=_what_holds,
+    probes=[(9,), (16,), (14,), (30,)],
+    mistakes=[
+        wrong(
+            "something that comes later is visible",
+            "mask direction",
+            "Property 1: no key may stand to the right of the diagonal.",
+            later=True,
+        ),
+        wrong(
+            "a position does not see itself",
+            "off by one",
+            "Property 2: the diagonal has to be True from the first row to the last.",
+            itself=False,
+        ),
+        wrong(
+            "a row shows too many keys",
+            "mask missing",
+            "Property 3: print mask.sum(-1).max() beside 2 * ceil(sqrt(T)).",
+            sees="all",
+        ),
+        wrong(
+            "an earlier position is out of reach",
+            "mask missing",
+            "Property 4: with m = mask.float(), every entry of m @ m on and below the diagonal has "
+            "to be larger than 0 (as long as each position sees itself).",
+            sees="near",
+        ),
+        wrong(
+            "the mask is not boolean",
+            "mask meaning",
+            "Here a mask is a boolean tensor: True = may look.",
+            form=torch.float32,
+        ),
+    ],
+    hints=[
+        "Draw T = 9 on paper; a row may show 6 keys. What does a window of the last 3 leave out?",
+        "Cut the positions into blocks of ceil(sqrt(T)). How many blocks are there, and which one "
+        "position of a block has seen all of it?",
+        "Half of the keys a row may show serve its own block, the other half one key in each "
+        "earlier block.",
+    ],
+    right_variants=[
+        lambda t: torch.tensor(
+            [
+                [
+                    k <= q and ((q - k) % (w := math.ceil(t**0.5)) == 0 or q - k < w)
+                    for k in range(t)
+                ]
+                for q in range(t)
+            ]
+        ),
+        lambda t: (
+            (torch.arange(t)[:, None] - torch.arange(t) < math.ceil(t**0.5))
+            | ((torch.arange(t) + 1) % math.ceil(t**0.5) == 0)
+        ).tril(),
+        lambda t: torch.stack(
+            [
+                torch.tensor(
+                    [k <= q and (k // w == q // w or k % w == w - 1) for k in range(t)]
+                )
+                for w in [math.isqrt(t - 1) + 1]
+                for q in range(t)
+            ]
+        ),
+    ],
+)  # fmt: skip
+def thrifty_mask(num_steps):
+    """A causal mask with few keys a row, through which two layers still reach all that is earlier.
+
+    Returns a boolean mask (T, T) with T = num_steps, True = may look.
+    """
+    # One of many, after Child et al., Generating Long Sequences with Sparse Transformers, 2019:
+    # each position sees its own block so far, and the last position of every earlier block.
+    block = math.ceil(math.sqrt(num_steps))
+    positions = torch.arange(num_steps)  # (T,)
+    own = positions // block == positions[:, None] // block  # (T, T)
+    last = positions % block == block - 1  # (T,)
+    return (own | last).tril()
