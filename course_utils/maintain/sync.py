@@ -2,8 +2,8 @@
 
 From exercises.py their cells in the notebooks; from the table of chapters the heads and feet of
 the notebooks, the map, the README's rows; from figures.py and the notebooks' pictures figures/;
-from the cells that teach the notes the ledger and its summary; from the kept run of the benchmark
-the table of speed.
+from the cells that teach the notes the ledger, its summary and the way from the notes to the
+chapters; from glossary.tsv the glossary; from the kept run of the benchmark the table of speed.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from course_utils.checker import catalogue
 from course_utils.checker.cells import solved_notebook
 from course_utils.cli.notebooks import NOTEBOOKS, rewrite, run_notebook
 from course_utils.environment import ROOT
-from course_utils.maintain import ledger, readme
+from course_utils.maintain import glossary, ledger, note_pages, readme
 from course_utils.maintain.exercise_cells import write_exercises
 from course_utils.maintain.heads import write_head_and_foot
 from course_utils.recall.deck import deck
@@ -103,6 +103,12 @@ def the_ledger(check: bool) -> Iterator[str]:
     yield from _written(ledger.TABLE, text.encode(), check)
 
 
+def the_pages(check: bool) -> Iterator[str]:
+    """The glossary, and the page that leads from the notes to the chapters."""
+    yield from _written(glossary.PAGE, glossary.page().encode(), check)
+    yield from _written(note_pages.PAGE, note_pages.page(ledger.rows_with_cells()).encode(), check)
+
+
 def the_readme(check: bool) -> Iterator[str]:
     """The README's pictures, chapters and way in; the pages on speed and on the notes."""
     for name, draw in readme.PICTURES.items():
@@ -125,7 +131,7 @@ def _written(path: Path, wanted: bytes, check: bool) -> Iterator[str]:
         path.write_bytes(wanted)
 
 
-STEPS = (notebooks, outputs, figures, the_ledger, the_readme)  # in this order: each reads the last
+STEPS = (notebooks, outputs, figures, the_ledger, the_pages, the_readme)  # each reads the last
 
 
 def solve(folder: Path) -> None:
