@@ -49,8 +49,8 @@ class Chapter:
 CHAPTERS = (
     Chapter("00_start_here", "Start here", "", "Attention",
             "What does it look like when words look at each other?",
-            "how the course works, an environment check, a first heatmap",
-            "check and look"),
+            "a trained translator at work, how the course works, a first exercise",
+            "look and try"),
     Chapter("01_attention_pooling", "Attention pooling", "注意力汇聚", "Attention",
             "How does a weighted average become attention?",
             "queries, keys and values; Nadaraya-Watson regression; a learned width",

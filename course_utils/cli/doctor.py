@@ -237,17 +237,19 @@ def attempt(check: Callable[[], Finding]) -> Finding:
 
 
 def table(findings: dict[str, Finding], brief: bool = False) -> str:
-    """The findings as text: a line each, and below it the cure, the first time it is needed."""
-    if brief:
-        lines = [f"{name:<20}{found.status}" for name, found in findings.items()]
-    else:
-        lines = [f"{'check':<20}{'':<6}{'found':<44}wanted"]
-        for name, found in findings.items():
-            lines.append(f"{name:<20}{found.status:<6}{found.found:<43} {found.wanted}".rstrip())
-            cure = f"{'':<26}to mend it: {found.mend}"
-            if found.mend and cure not in lines:
-                lines.append(cure)
-    return "\n".join([*lines, "", verdict(findings)])
+    """The findings as text: a line each, and below it the cure, the first time it is needed.
+
+    `brief` leaves out what is as it should be.
+    """
+    lines = [] if brief else [f"{'check':<20}{'':<6}{'found':<44}wanted"]
+    for name, found in findings.items():
+        if brief and found.status == OK:
+            continue
+        lines.append(f"{name:<20}{found.status:<6}{found.found:<43} {found.wanted}".rstrip())
+        cure = f"{'':<26}to mend it: {found.mend}"
+        if found.mend and cure not in lines:
+            lines.append(cure)
+    return "\n".join([*lines, *([""] if lines else []), verdict(findings)])
 
 
 def verdict(findings: dict[str, Finding]) -> str:
@@ -261,7 +263,7 @@ def verdict(findings: dict[str, Finding]) -> str:
 def doctor(brief: bool = False) -> None:
     """Check this computer and environment and print what was found.
 
-    `brief` prints only whether each check went well, so that the text is the same wherever it does.
+    `brief` leaves out what is as it should be, so that the text is the same wherever all is well.
     """
     print(table(examine(), brief))
 

@@ -15,8 +15,9 @@ def lab_command(options: list[str]) -> list[str]:
     """The command line that starts JupyterLab for this copy of the course.
 
     The server's root is the folder of the course, so that lessons can show pictures from figures/.
-    The settings only switch off the question about news and the look-up of newer versions, which
-    need a network; the learner's own settings stay where they are and count more.
+    The settings switch off the question about news and the look-up of newer versions, which need a
+    network, and show pages such as the glossary as they are read, not as they are written; the
+    learner's own settings stay where they are and count more.
     """
     command = [sys.executable, "-m", "jupyterlab"]
     command += [f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url=/lab/tree/{FIRST_LESSON}"]

@@ -21,9 +21,7 @@ def test_this_environment_is_sound(capsys):
 
 def test_in_brief_nothing_depends_on_the_machine(capsys):
     doctor(brief=True)
-    lines = capsys.readouterr().out.splitlines()
-    expected = dict.fromkeys(module.CHECKS, OK)
-    assert dict(line.rsplit(maxsplit=1) for line in lines[: len(expected)]) == expected
+    assert capsys.readouterr().out == "Everything that the course needs is there.\n"
 
 
 def test_what_is_missing_fails_with_a_cure(monkeypatch, capsys):
@@ -126,4 +124,6 @@ def test_the_table_shows_a_cure_once():
     assert text.count("to mend it: make setup") == 1
     assert text.count("to mend it: tidy up") == 1
     assert text.endswith("To mend before you start: one, two.")
-    assert table(findings, brief=True).splitlines()[2].split() == ["three", WARN]
+    assert table(findings, brief=True).splitlines() == [
+        line for line in text.splitlines()[1:] if not line.startswith("four")
+    ]

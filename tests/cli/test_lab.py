@@ -91,6 +91,13 @@ def test_lessons_can_reach_the_whole_course(server):
     assert {"notebooks", "course_utils", "requirements.txt"} <= names
 
 
+def test_pages_are_shown_as_they_are_read(server):
+    plugin = "@jupyterlab/docmanager-extension:plugin"
+    settings = json.loads(get(f"{server}/lab/api/settings/{plugin}")[0])
+    viewers = settings["schema"]["properties"]["defaultViewers"]["default"]
+    assert viewers == {"markdown": "Markdown Preview"}
+
+
 def test_it_asks_no_question_about_news(server):
     plugin = "@jupyterlab/apputils-extension:notification"
     settings = json.loads(get(f"{server}/lab/api/settings/{plugin}")[0])

@@ -57,6 +57,7 @@ def lay_out(root: Path, source: Path, chapters: Sequence[Chapter], costs: dict[s
     readme = (root / "README.md").read_text(encoding="utf-8")
     linked = {root / name for name in re.findall(LINK, readme)}
     linked |= {root / "notebooks" / chapter.file for chapter in chapters}
+    linked |= {*(root / "notebooks").glob("*.md")}  # the glossary, the way from the notes
     for page in [file for file in linked if file.suffix == ".md" and file.is_file()]:
         text = page.read_text(encoding="utf-8")
         linked |= {(page.parent / name).resolve() for name in re.findall(LINK, text)}

@@ -6,6 +6,7 @@ import re
 from binascii import a2b_base64
 from html import escape
 from pathlib import Path
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from docutils import nodes
@@ -20,7 +21,7 @@ from course_utils.cli.addresses import notebook_links, setting
 from course_utils.cli.notebooks import in_words
 from course_utils.cli.site.exercise_help import with_help
 
-JUMP = r"(?<=\])\(#[^)\s]+\)"  # the target of a link within the page
+JUMP = r"(?<=\]\()([\w.]*)#([^)\s]+)(?=\))"  # to a heading of this page or of another chapter
 WIDE = 700  # pixels; a broader picture would be too small to read on a phone
 LATEX = LatexToMathML(annotation=True, fancy_error=False)
 ABOUT = (
@@ -39,10 +40,13 @@ def is_notebook(app: Sphinx, page: str) -> bool:
 def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
     """Put a download and the measured cost under a title, mark what to fold, and mend jumps.
 
+    In a page that is no notebook, such as the glossary, only jumps are mended.
+
     The text that Sphinx has read, `text[0]`, is replaced. JupyterLab keeps the fold of a cell's
     outputs in its metadata; myst-nb wants a tag.
     """
     if not is_notebook(app, page):
+        text[0] = re.sub(JUMP, as_slug, text[0])
         return
     notebook = json.loads(text[0])
     for cell in notebook["cells"]:
@@ -69,8 +73,9 @@ def fold_proof(cell: dict) -> None:
 
 
 def as_slug(jump: re.Match) -> str:
-    """`(#Scores,-first)`, as JupyterLab names a heading, as `(#scores-first)`, as MyST does."""
-    return re.sub(r"[^\w(#)-]", "", jump[0]).lower()
+    """`02_x.ipynb#Scores,-first`, JupyterLab's name of a heading, as MyST's, `…#scores-first`."""
+    slug = re.sub(r"[^\w-]", "", unquote(jump[2])).lower()
+    return f"{jump[1]}#{slug}"
 
 
 def head(app: Sphinx, page: str) -> str:
