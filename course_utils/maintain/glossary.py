@@ -19,7 +19,7 @@ from course_utils.maintain.sections import Section, sections
 TABLE = Path(__file__).with_name("glossary.tsv")
 PAGE = NOTEBOOKS / "glossary.md"
 HAN = r"[\u4e00-\u9fff]"
-BRACKETS = r"[(（]([^()（）\n]*)[)）]"
+BRACKETS = r"\(([^()（）\n]*)\)"  # ours; full-width ones belong to Chinese text
 BEGINNING = """# Glossary (词汇表)
 
 The terms of the course, in English and in Chinese: one term for one thing in all chapters. *Also*

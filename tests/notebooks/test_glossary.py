@@ -47,7 +47,7 @@ def test_the_glossary_is_in_order():
     ("text", "said"),
     [
         ("a score (得分) of", "00#x: 得分; the course says 评分 for score"),
-        ("a GRU (gated recurrent unit, 门控循环单元), a mask（掩码）", None),
+        ("a GRU (gated recurrent unit, 门控循环单元), 笔记（东西）", None),
         ("a thing (东西)", "00#x: 东西 is new"),
         ("得分 outside of brackets", None),
     ],
