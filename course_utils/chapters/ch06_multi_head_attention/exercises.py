@@ -1,4 +1,4 @@
-"""Exercises of notebook 06: split, attend, merge; with the six mistakes of the notes."""
+"""Exercises of notebook 06: set heads by hand, split, attend, merge, and tell heads apart."""
 
 import math
 
@@ -62,6 +62,7 @@ _SPLIT_MISTAKES = [
 
 
 @exercise(
+    asks="practice",
     notebook=NOTEBOOK,
     minutes=5,
     difficulty=1,
@@ -87,7 +88,7 @@ _SPLIT_MISTAKES = [
         wrong(
             "the heads are folded into the batch",
             "head layout",
-            "(B·h, T, d_head) is how the notes' code does it; here batch and heads stay two axes.",
+            "Some code does it, (B·h, T, d_head); here batch and heads stay two axes.",
             {"layout": "folded, heads outside"},
             layout="folded",
         ),
@@ -177,6 +178,7 @@ _MERGE_MISTAKES = [
 
 
 @exercise(
+    asks="practice",
     notebook=NOTEBOOK,
     minutes=5,
     difficulty=1,
@@ -269,7 +271,7 @@ def _repeat(lengths, num_heads, *, order="interleaved"):
     difficulty=2,
     trains="lengths for folded heads",
     text="""
-    The notes' code folds the heads into the batch: `(B·h, T, d_head)`, all heads of sentence 0
+    Some programs fold the heads into the batch: `(B·h, T, d_head)`, all heads of sentence 0
     first. Repeat the valid lengths so that every head of a sentence gets that sentence's length.
     """,
     reference=_repeat,
@@ -678,6 +680,7 @@ class _Layer(nn.Module):
     axis = -1
     out = True
     graph = "kept"
+    empty = "zero"
 
     def __init__(self, d_model, num_heads):
         if self.made != "before the module":
@@ -726,6 +729,11 @@ class _Layer(nn.Module):
         elif self.mask not in ("none", "values"):
             scores = scores.masked_fill(self._hidden(real_keys), -1e9)
         weights = _weights(scores, self.normalise, self.axis, q.shape[-1])
+        blind = ~real_keys.any(-1)[:, None, None, None]
+        if self.empty == "zero" and self.mask == "keys":
+            weights = weights.masked_fill(blind, 0.0)
+        elif self.empty == "NaN":
+            weights = weights.masked_fill(blind, math.nan)
         merged = _merge(weights @ v, joined=self.joined)
         y = W_o(merged) if self.out and W_o is not None else merged
         return joined_queries + y if self.out == "added" else y
@@ -781,6 +789,7 @@ class _ThreeInOne(nn.Module):
             for f, x in ((self.W_q, q), (self.W_k, k), (self.W_v, v))
         )
         heads = F.scaled_dot_product_attention(q, k, v, attn_mask=keep.view(len(keep), 1, 1, -1))
+        heads = heads.masked_fill(~keep.any(-1)[:, None, None, None], 0.0)
         return self.W_o(torch.cat(heads.unbind(1), dim=-1))
 
 
@@ -800,7 +809,7 @@ class _OneHeadAfterTheOther(nn.Module):
         ):
             scores = torch.bmm(q, k.transpose(1, 2)) / q.shape[-1] ** 0.5
             scores[~real_keys[:, None].expand_as(scores)] = float("-inf")
-            heads.append(torch.bmm(scores.softmax(2), v))
+            heads.append(torch.bmm(scores.softmax(2).nan_to_num(), v))
         return self.linears[3](torch.cat(heads, 2))
 
 
@@ -823,7 +832,8 @@ class _OfTheLibrary(nn.Module):
 def _by_einsum_masked(q, k, v, weights, h, keep):
     q, k, v = (_split(x @ w, h) for x, w in zip((q, k, v), weights[:3], strict=True))
     scores = torch.einsum("bhqe,bhke->bhqk", q, k) / math.sqrt(q.shape[-1])
-    shares = torch.where(keep[:, None, None], scores, torch.tensor(-torch.inf)).softmax(-1)
+    keep = keep[:, None, None]
+    shares = torch.where(keep, scores, torch.tensor(-1e30)).softmax(-1) * keep
     return _merge(shares @ v) @ weights[3]
 
 
@@ -836,7 +846,8 @@ def _low_scores(seed):
 
 
 _ROWS = [[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [1, 1, 1, 1, 0]]
-_REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS)]
+_EMPTY = [[1, 1, 0, 0], [0, 0, 0, 0]]
+_REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS, _EMPTY)]
 
 
 @exercise(
@@ -844,11 +855,12 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS)]
     notebook=NOTEBOOK,
     minutes=25,
     difficulty=3,
-    trains="the layer, and the six mistakes of the notes",
+    trains="the layer, and the six usual mistakes",
     text="""
-    The same as a layer, with padding: `real_keys` is True where a key is a real token. Make four
+    The layer from memory, with padding: `real_keys` is True where a key is a real token. Make four
     `nn.Linear` maps, for queries, keys, values and output, in this order (or call them `W_q`,
-    `W_k`, `W_v`, `W_o`). The six mistakes of the notes (000-23 to 000-28) are all known here.
+    `W_k`, `W_v`, `W_o`). A sentence without any real key gets zeros, not NaN. All six mistakes
+    of this chapter are known here.
     """,
     reference=_Layer,
     play=play_layer,
@@ -857,6 +869,7 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS)]
         (6, 2, *draw(69, (3, 5, 6), (3, 5, 6), (3, 5, 6)), _REAL[1]),
         (6, 3, *draw(70, (3, 4, 6), (3, 5, 6), (3, 5, 6)), _REAL[1]),
         (6, 2, *_low_scores(71), torch.tensor([[True, False, False, False]])),
+        (6, 2, *draw(72, (2, 3, 6), (2, 4, 6), (2, 4, 6)), _REAL[2]),
     ],
     mistakes=[
         wrong(
@@ -935,6 +948,13 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS)]
             mask="none",
         ),
         wrong(
+            "a sentence without real keys does not get zeros",
+            "empty row",
+            "With -inf its softmax is NaN, with -1e9 it is even; set its weights to 0 afterwards.",
+            {"empty": "NaN"},
+            empty="even",
+        ),
+        wrong(
             "values or weights of padding are set to 0, its scores are not hidden",
             "mask timing",
             "Padding still takes its share of the weight, so the real keys' weights sum to less "
@@ -986,8 +1006,9 @@ class TinyMultiHead(nn.Module):
             for x in (self.W_q(queries), self.W_k(keys), self.W_v(values))
         )
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, h, Tq, Tk)
-        scores = scores.masked_fill(~real_keys[:, None, None], -math.inf)
-        heads = torch.softmax(scores, dim=-1) @ v  # (B, h, Tq, d_head)
+        hidden = ~real_keys[:, None, None]  # (B, 1, 1, Tk)
+        weights = scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1)
+        heads = weights.masked_fill(hidden, 0.0) @ v  # (B, h, Tq, d_head)
         return self.W_o(heads.transpose(1, 2).flatten(2))
 
 
@@ -1045,3 +1066,356 @@ class TinyMultiHead(nn.Module):
 def multi_head_parameters():
     """Parameters of multi-head attention with d_model = 64 and 4 heads, no biases:"""
     return 4 * 64 * 64
+
+
+def _mirror(num_words, num_places, *, to="mirror", reads="place", hands="word", factor=100.0):
+    words, places = torch.eye(num_words), torch.eye(num_places)
+    no_words, no_places = torch.zeros(num_words, num_places), torch.zeros(num_places, num_words)
+    asks_for = {
+        "itself": places,
+        "next": places.roll(1, 1),
+        "off by one": places.flip(0).roll(1, 1),
+        "first": places[:1].expand(num_places, -1),
+    }.get(to, places.flip(0))
+    if reads == "word":
+        W_q = W_k = torch.cat([words, no_places])
+        W_q = factor * W_q
+    else:
+        W_q = factor * torch.cat([no_words, asks_for])
+        W_k = torch.cat([no_words, places])
+    place, word = torch.cat([no_words, places]), torch.cat([words, no_places])
+    W_v = {"place": place, "both": torch.eye(num_words + num_places)}.get(hands, word)
+    return W_q, W_k, W_v
+
+
+def play_mirror(answer, num_words, num_places, ids):
+    """Run the head that the learner's matrices make on one sentence."""
+    W_q, W_k, W_v = (W.double() for W in answer(num_words, num_places))
+    x = torch.cat([F.one_hot(ids, num_words), torch.eye(num_places)], dim=1).double()
+    weights = torch.softmax((x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1]), dim=-1)
+    sharp = bool(weights.amax(-1).min() > 0.99)
+    return {"looks at": weights.argmax(-1), "sharp": sharp, "hands over": x @ W_v}
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="setting a head by hand",
+    text="""
+    A palindrome reads the same from both ends. To test for one, each token must see its mirror
+    image: of T tokens, the one at place p looks at place T - 1 - p. Set the matrices of such a
+    head. A token is a row of `num_words + num_places` numbers: which word it is, then at which
+    place it stands, both one-hot. The head hands over the word; its weights must exceed 0.99.
+    """,
+    reference=_mirror,
+    play=play_mirror,
+    probes=[
+        (5, 4, torch.tensor([0, 3, 4, 1])),
+        (4, 5, torch.tensor([1, 3, 0, 1, 2])),
+        (6, 6, torch.tensor([2, 2, 0, 5, 0, 1])),
+    ],
+    mistakes=[
+        wrong(
+            "each token looks at itself",
+            "role of q, k, v",
+            "The query names its own place; it has to name the mirror image of that place.",
+            to="itself",
+        ),
+        wrong(
+            "each token looks one place ahead",
+            "role of q, k, v",
+            "That is a head with an offset; here the distance differs from place to place.",
+            to="next",
+        ),
+        wrong(
+            "the mirror image is off by one",
+            "off by one",
+            "Places count from 0, so the mirror image of place 0 is T - 1.",
+            to="off by one",
+        ),
+        wrong(
+            "every token looks at the first place",
+            "role of q, k, v",
+            "Each query names a place of its own, so its rows in W_q differ.",
+            to="first",
+        ),
+        wrong(
+            "queries and keys read the word",
+            "role of q, k, v",
+            "Who stands there does not matter: the numbers of the place have to be compared.",
+            reads="word",
+        ),
+        wrong(
+            "the head hands over the place",
+            "role of q, k, v",
+            "W_v decides what is handed over: the numbers of the word, not those of the place.",
+            hands="place",
+        ),
+        wrong(
+            "the head hands over word and place",
+            "role of q, k, v",
+            "Only the word is asked for, num_words numbers.",
+            hands="both",
+        ),
+        wrong(
+            "the weights are not sharp",
+            "scale",
+            "A lead of 1 in the score is little for a softmax: make the queries larger.",
+            factor=1.0,
+        ),
+    ],
+    hints=[
+        "Each matrix has num_words + num_places rows. Which of them must be zero in W_q and W_k?",
+        "W_k may say 'I stand at place p', one column a place. Which place must row p of W_q name?",
+        "torch.eye(n).flip(0) has its ones on the other diagonal; torch.cat stacks rows.",
+    ],
+    right_variants=[
+        lambda w, n: (
+            torch.cat([torch.zeros(w, n), 50.0 * torch.eye(n)]),
+            torch.cat([torch.zeros(w, n), torch.eye(n).flip(1)]),
+            torch.eye(w + n)[:, :w],
+        ),
+        lambda w, n: (
+            torch.cat([torch.zeros(w, n), 30.0 * (2 * torch.eye(n).flip(0) - 1)]),
+            torch.cat([torch.zeros(w, n), torch.eye(n)]),
+            torch.cat([torch.eye(w), torch.zeros(n, w)]),
+        ),
+        lambda w, n: (
+            F.pad(20.0 * torch.eye(n).flip(0), (0, 0, w, 0)),
+            F.pad(20.0 * torch.eye(n), (0, 0, w, 0)),
+            F.pad(torch.eye(w), (0, 0, 0, n)),
+        ),
+    ],
+)
+def mirror_head(num_words, num_places):
+    """The matrices of a head by which place p looks at place num_places - 1 - p.
+
+    Returns W_q, W_k and W_v, each with num_words + num_places rows; W_q and W_k have as many
+    columns as each other, W_v has num_words.
+    """
+    places = torch.eye(num_places)
+    no_words, no_places = torch.zeros(num_words, num_places), torch.zeros(num_places, num_words)
+    W_q = 50 * torch.cat([no_words, places.flip(0)])
+    W_k = torch.cat([no_words, places])
+    W_v = torch.cat([torch.eye(num_words), no_places])
+    return W_q, W_k, W_v
+
+
+def _written(heads, W_o, *, rows="blocks", shape="per head"):
+    h, d_head = heads.shape[1], heads.shape[3]
+    if rows == "columns":
+        blocks = W_o.T.reshape(h, d_head, -1)
+    elif rows == "dealt out":
+        blocks = W_o.reshape(d_head, h, -1).transpose(0, 1)
+    else:
+        blocks = W_o.reshape(h, d_head, -1)  # (h, d_head, d_model)
+    if rows == "first":
+        blocks = blocks[:1].expand(h, -1, -1)
+    written = heads @ blocks  # (B, h, T, d_model)
+    if shape == "summed":
+        return written.sum(1)
+    if shape == "even":
+        return written.mean(1, keepdim=True).expand_as(written)
+    if shape == "whole":
+        return written.sum(1, keepdim=True).expand_as(written)
+    if shape == "heads last":
+        return written.transpose(1, 2)
+    return written
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=3,
+    trains="what each head adds to the output",
+    text="""
+    The output of the layer is a sum of what its heads write. Take it apart: given what the heads
+    have found, before they are joined, and the matrix `W_o` that is applied as `joined @ W_o`,
+    return what each head adds. The sum over the heads must be the output of the layer.
+    """,
+    reference=_written,
+    probes=[
+        (*draw(73, (1, 2, 3, 2), (4, 4)),),
+        (*draw(74, (2, 3, 4, 2), (6, 6)),),
+        (*draw(75, (2, 2, 3, 3), (6, 5)),),
+    ],
+    mistakes=[
+        wrong(
+            "the rows of W_o are dealt out to the heads in turn",
+            "head layout",
+            "Joined, head 0 comes first: the first d_head rows of W_o are its rows.",
+            rows="dealt out",
+        ),
+        wrong(
+            "the columns of W_o are shared out, not its rows",
+            "head layout",
+            "joined @ W_o: a number of `joined` meets a row of W_o.",
+            rows="columns",
+        ),
+        wrong(
+            "every head goes through the rows of head 0",
+            "projection",
+            "Each head has its own d_head rows of W_o.",
+            rows="first",
+        ),
+        wrong(
+            "the contributions are already added up",
+            "head merging",
+            "That is the output of the layer; keep the axis of the heads: (B, h, T, d_model).",
+            shape="summed",
+        ),
+        wrong(
+            "every head gets an equal share of the output",
+            "head merging",
+            "Heads do not write equal parts; multiply each by its own rows of W_o.",
+            shape="even",
+        ),
+        wrong(
+            "every head gets the whole output",
+            "head merging",
+            "Then the sum over the heads is h times too large.",
+            shape="whole",
+        ),
+        wrong(
+            "heads and positions are exchanged",
+            "head merging",
+            "The result is (B, T, h, d_model); the heads stay in front of the positions.",
+            shape="heads last",
+        ),
+    ],
+    hints=[
+        "Write joined @ W_o as a sum over the numbers of `joined`. Which rows does head 0 meet?",
+        "Cut W_o into h blocks of d_head rows: (h, d_head, d_model).",
+        "A matrix product works on the last two axes; what stands in front must line up.",
+    ],
+    right_variants=[
+        lambda y, W: torch.einsum("bhte,hed->bhtd", y, W.unflatten(0, (y.shape[1], -1))),
+        lambda y, W: torch.stack(
+            [p @ r for p, r in zip(y.unbind(1), W.split(y.shape[3]), strict=True)], dim=1
+        ),
+        lambda y, W: torch.stack(
+            [
+                (y * F.one_hot(torch.tensor(i), y.shape[1]).view(1, -1, 1, 1))
+                .transpose(1, 2)
+                .flatten(2)
+                @ W
+                for i in range(y.shape[1])
+            ],
+            dim=1,
+        ),
+    ],
+)
+def written_by_heads(heads, W_o):
+    """What each head adds to the output of the layer.
+
+    heads: (B, h, T, d_head), W_o: (h * d_head, d_model). Returns (B, h, T, d_model).
+    """
+    rows = W_o.unflatten(0, (heads.shape[1], -1))  # (h, d_head, d_model)
+    return heads @ rows
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="reading a layout off its numbers",
+    text="""
+    To test a colleague's code for two heads, you number the features of three tokens: token 0
+    holds 0, 1, 2, 3, token 1 holds 10, 11, 12, 13, and token 2 holds 20, 21, 22, 23. After the
+    split, the heads hold
+
+    | | token 0 | token 1 | token 2 |
+    |---|---|---|---|
+    | **head 0** | 0, 2 | 10, 12 | 20, 22 |
+    | **head 1** | 1, 3 | 11, 13 | 21, 23 |
+
+    What happened? `"a"`: it is right. `"b"`: a view to (B, h, T, d_head), without a transpose.
+    `"c"`: the features went to the heads in turn. `"d"`: the heads stand behind the tokens.
+    """,
+    mistakes=[
+        wrong(
+            "the layout is taken for the right one",
+            "head layout",
+            "Right is 0, 1 for head 0 and 2, 3 for head 1: the first d_head features, then the "
+            "next.",
+            answer="a",
+        ),
+        wrong(
+            "tokens are taken to be mixed",
+            "head layout",
+            "Each head holds all three tokens here, so nothing was cut along the tokens.",
+            answer="b",
+        ),
+        wrong(
+            "heads and tokens are taken to be exchanged",
+            "head layout",
+            "The first axis has two entries with three tokens each, so the heads stand in front.",
+            answer="d",
+        ),
+    ],
+    hints=[
+        "Does each head see all tokens? That decides between a mix of tokens and one of features.",
+        "Which features of token 0 should head 0 get?",
+        "view(B, T, d_head, h) instead of view(B, T, h, d_head): what would that give?",
+    ],
+)
+def layout_mistake():
+    """The letter of what happened to the features"""
+    return "c"
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=2,
+    trains="predicting how many heads a task needs",
+    text="""
+    Every guest shall name a third person too: the neighbour on the other side, seven seats back.
+    What is the smallest number of heads with which training on this page answers all three
+    questions, with a linear reader? Write down the number, then set `SEATS_BACK = (1, 4, 7)` and
+    train with 1, 2, 3 and 4 heads.
+    """,
+    mistakes=[
+        wrong(
+            "as many heads as for two questions",
+            "head layout",
+            "With three questions and two channels, two of the answers share one: train and see.",
+            answer=2,
+        ),
+        wrong(
+            "one head is taken to be enough",
+            "head layout",
+            "One head could not keep two answers apart for a linear reader, let alone three.",
+            answer=1,
+        ),
+        wrong(
+            "the number of heads is taken to be a power of two",
+            "head layout",
+            "It only has to divide d_model; 36 can be shared out among three heads.",
+            {"answer": 8},
+            answer=4,
+        ),
+        wrong(
+            "every seat between is counted",
+            "head layout",
+            "A head looks at any distance in one step; what counts is how many answers there are.",
+            {"answer": 12},
+            answer=7,
+        ),
+    ],
+    hints=[
+        "What did one head do with two questions, and what did two heads do?",
+        "How many people's names must reach the reader separately?",
+        "Run train(heads, seed=0) with the new SEATS_BACK for each number of heads.",
+    ],
+)
+def heads_for_three():
+    """The smallest number of heads that answers all three questions"""
+    return 3

@@ -6,56 +6,60 @@ from course_utils.viz.style import BLUE, GREEN, ORANGE, PINK
 
 
 def multi_head_attention():
-    """Project, split into heads, attend in each, merge, project: 4 heads of size 2."""
-    sheet = Canvas(8, 4.9)
-    hues, cell, tokens, middle = [BLUE, ORANGE, GREEN, PINK], 0.105, 5, 2.75
+    """Project to queries, keys and values, split, attend in each head, merge, project."""
+    sheet = Canvas(8.6, 5.2)
+    hues, cell, tokens, middle = [BLUE, ORANGE, GREEN, PINK], 0.105, 5, 2.9
     heads = len(hues)
     plain = [[tint(FAINT, 0.45)] * 2 * heads] * tokens
     coloured = [[tint(hue, 0.3) for hue in hues for _ in range(2)]] * tokens
-    top = middle + tokens * cell / 2
+    half = tokens * cell / 2
 
-    def matrix(x, colours, name, shape):
-        grid = sheet.cells(x, top, colours, cell)
+    def matrix(x, y, colours, name, shape=None):
+        grid = sheet.cells(x, y + half, colours, cell)
         sheet.text(grid.x, grid.top[1] + 0.16, name, SMALL)
-        sheet.text(grid.x, grid.bottom[1] - 0.16, shape, SMALL - 0.5)
+        if shape:
+            sheet.text(grid.x, grid.bottom[1] - 0.16, shape, SMALL - 0.5)
         return grid
 
-    x_in = matrix(0.25, plain, "x", "(B, T, d_model)")
-    w_q = sheet.box(1.5, middle, "$W_q$", LEARNED, 0.5)
-    q = matrix(2.0, coloured, "queries", "(B, T, d_model)")
-    merged = matrix(5.9, coloured, "merged", "(B, T, d_model)")
-    w_o = sheet.box(7.1, middle + 1.2, "$W_o$", LEARNED, 0.5)
-    out = sheet.cells(6.7, middle + 2.05, plain, cell)
+    x_in = matrix(0.25, middle, plain, "x", "(B, T, d_model)")
+    merged = matrix(6.35, middle, coloured, "merged", "(B, T, d_model)")
+    w_o = sheet.box(7.6, middle + 1.2, "$W_o$", LEARNED, 0.5)
+    out = sheet.cells(7.2, middle + 2.1, plain, cell)
     sheet.text(out.x - 0.5, out.y, "output", SMALL, align="right")
-    sheet.arrow(x_in.right, w_q.left)
-    sheet.arrow(w_q.right, q.left)
-    sheet.arrow(merged.right, (7.1, middle), w_o.bottom)
+    sheet.arrow(merged.right, (7.6, middle), w_o.bottom)
     sheet.arrow(w_o.top, out.bottom)
-    for i, hue in enumerate(hues):
-        y = middle + 1.35 - 0.9 * i
+    lanes = [middle + 1.35 - 0.9 * i for i in range(heads)]
+    for j, name in enumerate(("queries", "keys", "values")):
+        y = middle + 1.2 - 1.2 * j
+        weight = sheet.box(1.75, y, f"$W_{name[0]}$", LEARNED, 0.5)
+        grid = matrix(2.25, y, coloured, name, "(B, T, d_model)" if j == 2 else None)
+        sheet.arrow(x_in.right, weight.left)
+        sheet.arrow(weight.right, grid.left)
+        for lane in lanes:
+            sheet.arrow(grid.right, (3.85, lane), colour=tint(FAINT, 0.7), head=False)
+    for i, (y, hue) in enumerate(zip(lanes, hues, strict=True)):
         colour = tint(hue, 0.3)
-        corner = y + tokens * cell / 2
-        before = sheet.cells(3.5, corner, [[colour] * 2] * tokens, cell)
-        attend = sheet.box(4.4, y, f"attention\nhead {i}", hue, 0.85, 0.5, SMALL)
-        after = sheet.cells(5.1, corner, [[colour] * 2] * tokens, cell)
-        sheet.arrow(q.right, before.left)
+        for j, letter in enumerate("qkv"):
+            before = sheet.cells(3.9 + 0.27 * j, y + half, [[colour] * 2] * tokens, cell)
+            sheet.text(before.x, before.top[1] + 0.1, letter, SMALL - 0.5)
+        attend = sheet.box(5.2, y, f"attention\nhead {i}", hue, 0.85, 0.5, SMALL)
+        after = sheet.cells(5.82, y + half, [[colour] * 2] * tokens, cell)
         sheet.arrow(before.right, attend.left)
         sheet.arrow(attend.right, after.left)
         sheet.arrow(after.right, merged.left)
-    for x, name, note in ((3.4, "split_heads", "(B, h, T, d_model / h)"),
-                          (5.4, "merge_heads", "(B, T, d_model)")):  # fmt: skip
+    for x, name, note in ((4.2, "split_heads", "each (B, h, T, d_model / h)"),
+                          (6.3, "transpose, flatten", "(B, T, d_model)")):  # fmt: skip
         sheet.text(x, 0.62, name, SMALL, bold=True)
         sheet.text(x, 0.4, note, SMALL - 0.5)
-    sheet.text(1.5, 0.5, "keys and values go the same way,\nthrough $W_k$ and $W_v$", SMALL)
     return sheet
 
 
 FIGURES = {
     "multi_head_attention.svg": Drawing(
         multi_head_attention,
-        "Multi-head attention with 4 heads: W_q projects x (B, T, d_model) to the queries, whose "
-        "columns are split into 4 heads (B, h, T, d_model / h). Each head attends on its own, the "
-        "results are merged to (B, T, d_model) and W_o mixes them. Keys and values go the same "
-        "way.",
+        "Multi-head attention with 4 heads: W_q, W_k and W_v project x (B, T, d_model) to "
+        "queries, keys and values, whose columns are split into 4 heads (B, h, T, d_model / h). "
+        "Each head attends with its own queries, keys and values, the results are merged to "
+        "(B, T, d_model) and W_o mixes them.",
     ),
 }
