@@ -220,7 +220,8 @@ class _Layer(nn.Module):
             for f, x in zip(self.linears, (q, k, v))
         )
         scores = self.scale(torch.matmul(q, k.transpose(-2, -1)))
-        weights = scores.masked_fill(self.line_up(mask) == 0, -1e9).softmax(-1)
+        hidden = self.line_up(mask) == 0
+        weights = scores.masked_fill(hidden, -1e9).softmax(-1).masked_fill(hidden, 0.0)
         return self.linears[-1](self.join(torch.matmul(weights, v)))
 
 

@@ -1,7 +1,7 @@
 """Natural changes of chapter 06: what a learner may try, each of which has to end well."""
 
 CHANGES = [
-    ("c06-sentences", '"mary", "gave", "roses", "to", "susan"', '"tom", "sold", "cars", "to", "ann"'),
+    ("c06-sentences", '"mary", "gave", "roses", "to", "susan"', '"tom", "sold", "it", "to", "ann"'),
     ("c06-guess-swap", "...", "True"),
     ("c06-mean", "[0.5, 0, 0, 0, 0.5]", "[0.7, 0, 0, 0, 0.3]"),
     ("c06-mean", "[0.5, 0, 0, 0, 0.5]", "[0.2, 0.2, 0.2, 0.2, 0.2]"),
