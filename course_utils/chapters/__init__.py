@@ -61,7 +61,7 @@ CHAPTERS = (
             "what must not be seen"),
     Chapter("03_scoring_functions", "Scoring functions", "评分函数", "Attention",
             "How well does a key fit a query, and who says so?",
-            "additive and dot-product attention; why divide by the root of d",
+            "dot product, bilinear and additive scores; why divide by the root of d",
             "additive, dot product"),
     Chapter("04_bahdanau_translation", "Bahdanau translation", "Bahdanau 注意力", "Attention",
             "What does a translator gain that may look back at the source?",
@@ -69,8 +69,8 @@ CHAPTERS = (
             "GRU with attention"),
     Chapter("05_self_attention", "Self-attention", "自注意力", "Self-attention",
             "What happens when a sentence asks itself?",
-            "attention without parameters; CNN, RNN and attention: paths, steps and cost, "
-            "counted and measured",
+            "attention without parameters and with them; what training finds; CNN, RNN and "
+            "attention compared; a small machine that answers questions",
             "every word asks"),
     Chapter("06_multi_head_attention", "Multi-head attention", "多头注意力", "Self-attention",
             "Why look several times at once, and how without more work?",

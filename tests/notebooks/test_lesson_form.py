@@ -12,7 +12,13 @@ import pytest
 from course_utils.environment import ROOT
 from course_utils.maintain.form import FOLLOWS, count
 
-CHAPTERS = ("01_attention_pooling", "02_masked_softmax", "06_multi_head_attention")
+CHAPTERS = (
+    "01_attention_pooling",
+    "02_masked_softmax",
+    "03_scoring_functions",
+    "05_self_attention",
+    "06_multi_head_attention",
+)
 PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in CHAPTERS]
 each_chapter = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 

@@ -1,4 +1,4 @@
-"""Exercises of notebook 03: additive and scaled dot-product attention."""
+"""Exercises of notebook 03: additive, dot-product and bilinear scores, and their scale."""
 
 import math
 
@@ -77,8 +77,9 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
 
 
 @exercise(
+    asks="practice",
     notebook=NOTEBOOK,
-    minutes=12,
+    minutes=10,
     difficulty=2,
     trains="additive scores, by broadcasting",
     text="""
@@ -387,8 +388,9 @@ class _AsModule(torch.nn.Module):
 
 
 @exercise(
+    asks="practice",
     notebook=NOTEBOOK,
-    minutes=12,
+    minutes=10,
     difficulty=2,
     trains="the formula softmax(QKᵀ/√d) V",
     text="""
@@ -673,8 +675,8 @@ def dot_product_variance():
     difficulty=1,
     trains="counting parameters",
     text="""
-    How many parameters has `AdditiveAttention(key_size=2, query_size=20, num_hiddens=8)`, the layer
-    of the notes? None of its three linear maps has a bias.
+    How many parameters does `AdditiveAttention(key_size=2, query_size=20, num_hiddens=8)` have?
+    None of its three linear maps has a bias.
     """,
     mistakes=[
         wrong(
@@ -712,3 +714,364 @@ def dot_product_variance():
 def additive_parameters():
     """Parameters of AdditiveAttention(key_size=2, query_size=20, num_hiddens=8), no biases:"""
     return 20 * 8 + 2 * 8 + 8
+
+
+def _bilinear(queries, keys, M, *, matrix="M", transposed=False, after="none", between="pairs"):
+    used = {"M": M, "transposed": M.T, "both": (M + M.T) / 2 if M.shape[0] == M.shape[1] else M}
+    projected = queries if matrix == "none" else queries @ used[matrix]  # (B, Tq, k)
+    if between == "same place":
+        keys = keys.mean(1, keepdim=True).expand(-1, keys.shape[1], -1)
+    scores = projected @ keys.mT
+    if after == "root":
+        scores = scores / math.sqrt(keys.shape[-1])
+    if after == "softmax":
+        scores = torch.softmax(scores, dim=-1)
+    if after == "tanh":
+        scores = torch.tanh(scores)
+    return scores.mT if transposed else scores
+
+
+def _bilinear_by_loops(queries, keys, M):
+    scores = torch.zeros(len(queries), queries.shape[1], keys.shape[1])
+    for b in range(len(queries)):
+        for i, q in enumerate(queries[b]):
+            for j, k in enumerate(keys[b]):
+                scores[b, i, j] = torch.outer(q, k).mul(M).sum()
+    return scores
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="a score with a matrix between query and key",
+    text="""
+    The bilinear score puts a learned matrix between query and key: $a(q, k) = q^\\top M k$. Compute
+    it for every query and every key at once; queries and keys may have different sizes. A query is
+    a row here, so for one pair it is `q @ M @ k`.
+    """,
+    reference=_bilinear,
+    probes=[
+        draw(331, (1, 1, 2), (1, 3, 2), (2, 2)),
+        draw(332, (2, 3, 4), (2, 5, 4), (4, 4)),
+        draw(333, (2, 3, 5), (2, 4, 2), (5, 2)),
+    ],
+    mistakes=[
+        wrong(
+            "M is transposed",
+            "projection",
+            "Rows of M belong to the query's numbers, columns to the key's: q @ M @ k.",
+            matrix="transposed",
+        ),
+        wrong(
+            "M is left out",
+            "score",
+            "That is the plain dot product; M says which numbers of query and key meet.",
+            matrix="none",
+        ),
+        wrong(
+            "M is made symmetric",
+            "score",
+            "M need not be symmetric: what a query asks and what a key answers may differ.",
+            matrix="both",
+        ),
+        wrong(
+            "the keys are averaged first",
+            "score",
+            "Every query meets every key, one score for each pair.",
+            between="same place",
+            transposed=False,
+            after="none",
+        ),
+        wrong(
+            "the scores are scaled",
+            "scale",
+            "Nothing is divided here: M can learn the scale.",
+            after="root",
+        ),
+        wrong(
+            "a softmax is applied already",
+            "normalisation",
+            "Scores are wanted here, weights come later.",
+            after="softmax",
+        ),
+        wrong(
+            "the scores go through tanh",
+            "score",
+            "The tanh belongs to the additive score.",
+            after="tanh",
+        ),
+        wrong(
+            "rows are keys and columns are queries",
+            "role of q, k, v",
+            "Scores have a row for each query and a column for each key.",
+            transposed=True,
+        ),
+    ],
+    hints=[
+        "One product at a time: what shape has queries @ M?",
+        "After it, each query has the size of a key, so dot products exist.",
+        "All dot products of (B, Tq, k) with (B, Tk, k): which axes of the keys must swap?",
+    ],
+    right_variants=[
+        lambda q, k, M: torch.einsum("bip,pr,bjr->bij", q, M, k),
+        lambda q, k, M: (k @ M.T @ q.mT).mT,
+        _bilinear_by_loops,
+    ],
+    map_of=lambda scores: scores[0],
+)
+def bilinear_scores(queries, keys, M):
+    """The score q @ M @ k of every query for every key.
+
+    queries: (B, Tq, q), keys: (B, Tk, k), M: (q, k). Returns scores (B, Tq, Tk).
+    """
+    return queries @ M @ keys.transpose(-2, -1)
+
+
+def _matrix(wanted, *, made="right"):
+    d = len(wanted)
+    M = torch.zeros(d, d)
+    M[torch.arange(d), wanted] = 1.0
+    forms = {
+        "right": lambda: 10 * M,
+        "transposed": lambda: 10 * M.T,
+        "weak": lambda: M,
+        "scaled": lambda: M / math.sqrt(d),
+        "identity": lambda: 10 * torch.eye(d),
+        "negative": lambda: -10 * M,
+        "first only": lambda: 10 * M * (torch.arange(d) == 0)[:, None],
+    }
+    return forms[made]()
+
+
+def _looked_up(answer, wanted):
+    """Which weights are above 0.9 and which below 0.1, for one-hot queries and keys: (2, d, d)."""
+    one_hot = torch.eye(len(wanted))
+    weights = torch.softmax(one_hot @ answer(wanted).float() @ one_hot.T, dim=-1)
+    return torch.stack([weights > 0.9, weights < 0.1]).float()
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=3,
+    trains="setting a score by hand",
+    text="""
+    Set the matrix of a bilinear score by hand. There are d words; as a query and as a key, word i
+    is the one-hot vector with its 1 at place i. `wanted[i]` is the word that word i must look at.
+    Find an M with which each word gives **more than 0.9** of its weight to the wanted one, after a
+    plain softmax over `q @ M @ k`. Any such M is right.
+    """,
+    reference=_matrix,
+    play=_looked_up,
+    probes=[
+        (torch.tensor([1, 2, 0]),),
+        (torch.tensor([2, 0, 3, 4, 1]),),
+        (torch.tensor([1, 1, 3, 1]),),
+    ],
+    mistakes=[
+        wrong(
+            "keys look at queries",
+            "projection",
+            "The matrix is transposed: the row belongs to the word that asks.",
+            made="transposed",
+        ),
+        wrong(
+            "the scores are too close together",
+            "scale",
+            "A 1 among zeros gives only e times the weight of the others; make it larger.",
+            {"made": "scaled"},
+            made="weak",
+        ),
+        wrong(
+            "each word looks at itself",
+            "score",
+            "With the identity matrix the score is the plain dot product of one-hot vectors.",
+            made="identity",
+        ),
+        wrong(
+            "the sign is wrong",
+            "score",
+            "The wanted word gets the lowest score of its row; softmax prefers the highest.",
+            made="negative",
+        ),
+        wrong(
+            "only the first word has its wish",
+            "score",
+            "The other rows of M are zero, so their words spread the weight evenly.",
+            made="first only",
+        ),
+    ],
+    hints=[
+        "What is q @ M for a one-hot query? Which row of M?",
+        "So M[i, j] is the score that word i gives word j. Which one of row i must win?",
+        "By how much must it win? One score s among d - 1 zeros gets e^s / (e^s + d - 1).",
+    ],
+    right_variants=[
+        lambda wanted: 7.5 * F.one_hot(wanted, len(wanted)).float(),
+        lambda wanted: torch.stack([25 * torch.eye(len(wanted))[j] - 3 for j in wanted]),
+        lambda wanted: torch.zeros(len(wanted), len(wanted)).index_put(
+            (torch.arange(len(wanted)), wanted), torch.tensor(40.0)
+        ),
+    ],
+    map_of=lambda seen: seen[0],
+)
+def look_at(wanted):
+    """A matrix M (d, d) with which one-hot word i gives more than 0.9 to word wanted[i].
+
+    wanted: (d,) integers. Returns a tensor of floats (d, d).
+    """
+    M = torch.zeros(len(wanted), len(wanted))
+    M[torch.arange(len(wanted)), wanted] = 10.0
+    return M
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="reading a score off a map",
+    text="""
+    Two queries, three keys, and the weights that somebody found (rounded):
+
+    |  | key (1, 1) | key (2, 2) | key (4, 4) |
+    |---|---|---|---|
+    | **query (-2, -2)** | 0.03 | 0.12 | 0.85 |
+    | **query (4, 4)** | 0.33 | 0.33 | 0.33 |
+
+    Which score was it? `"a"`: minus half the squared distance. `"b"`: the scaled dot product.
+    `"c"`: cosine similarity. `"d"`: the additive score with identity matrices and
+    $w_v = (1, 1)$.
+    """,
+    mistakes=[
+        wrong(
+            "the distance is taken for the score",
+            "score",
+            "The second query *is* the third key; a distance would give that key nearly all.",
+            answer="a",
+        ),
+        wrong(
+            "the dot product is taken for the score",
+            "score",
+            "The first query points away from all keys; its dot product is lowest with (4, 4).",
+            answer="b",
+        ),
+        wrong(
+            "the cosine is taken for the score",
+            "score",
+            "All keys point the same way, so a cosine would make both rows even.",
+            answer="c",
+        ),
+    ],
+    hints=[
+        "Take the second row: under which scores are three such different keys equal?",
+        "Two scores are left. Which of them could prefer (4, 4) in the first row?",
+        "What does tanh make of 5, 6 and 8?",
+    ],
+)
+def which_score():
+    """The letter of the score that made the map"""
+    return "d"
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="the variance of scores under another assumption",
+    text="""
+    Queries and keys of size 100. All entries are independent with mean 0, but those of the queries
+    have standard deviation 2 and those of the keys 1. By which number must the dot products be
+    divided so that their variance is 1?
+    """,
+    mistakes=[
+        wrong(
+            "the root of d is given",
+            "variance",
+            "√100 assumes entries of variance 1; each product has variance 4 here.",
+            answer=10,
+        ),
+        wrong(
+            "the variance is given",
+            "variance",
+            "400 is the variance; dividing by its root brings it to 1.",
+            answer=400,
+        ),
+        wrong(
+            "the factor is squared twice",
+            "variance",
+            "A factor 2 enters the variance squared, so each product has variance 4, not 16.",
+            answer=40,
+        ),
+        wrong(
+            "the standard deviation is taken for the variance",
+            "variance",
+            "One product of entries has variance 2² · 1, not 2.",
+            {"answer": 14.142},
+            answer=200**0.5,
+        ),
+    ],
+    hints=[
+        "Which variance has one product q_i k_i?",
+        "100 such products are added; their variances add up.",
+        "A divisor enters the variance squared.",
+    ],
+)
+def right_divisor():
+    """The divisor that gives these dot products variance 1"""
+    return 20
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="how far apart additive scores can be",
+    text="""
+    An additive score has three hidden features and $w_v = (1, -0.5, 0.5)$. However large queries,
+    keys and matrices may be, the scores of two keys never differ by more than some number. Which is
+    the smallest such number?
+    """,
+    mistakes=[
+        wrong(
+            "one score is bounded, not the difference of two",
+            "score",
+            "A score lies between -2 and 2; two of them can lie at opposite ends.",
+            answer=2,
+        ),
+        wrong(
+            "the signs of w_v are kept",
+            "score",
+            "A feature can be -1 as well as 1, so a negative weight adds as much.",
+            answer=1,
+        ),
+        wrong(
+            "the features are counted",
+            "score",
+            "Each feature counts as much as its weight in w_v.",
+            {"answer": 6},
+            answer=3,
+        ),
+        wrong(
+            "no bound is seen",
+            "score",
+            "tanh never leaves -1 to 1, so large inputs change a score less and less.",
+            answer=math.inf,
+        ),
+    ],
+    hints=[
+        "Between which two numbers does tanh lie?",
+        "What is the largest score, and with which signs of the features is it reached?",
+        "And the smallest? How far apart are they?",
+    ],
+)
+def largest_difference():
+    """The least number that two additive scores with this w_v never differ by more than"""
+    return 4

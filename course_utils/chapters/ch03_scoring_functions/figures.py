@@ -43,7 +43,7 @@ def scaled_dot_product_attention():
     v = sheet.box(right, 0.45, "values", VALUE, 1.1)
     steps = [
         ("MatMul", "$Q K^\\top$: a score for each pair of query and key", False),
-        ("Scale", "divide by $\\sqrt{d}$: the variance stays 1", False),
+        ("Scale", "divide by $\\sqrt{d}$: variance d becomes 1", False),
         ("Mask (optional)", "where False, the score becomes $-\\infty$", True),
         ("Softmax", "weights: each row sums to 1", False),
     ]

@@ -59,12 +59,13 @@ def _basic_with_the_kernel(x):
 
 
 @exercise(
+    asks="practice",
     notebook=NOTEBOOK,
     minutes=8,
     difficulty=1,
     trains="two products and a softmax",
     text="""
-    Self-attention in its barest form, as in section 3 of note 003: no matrices to learn, no
+    Self-attention in its barest form: every token asks all tokens, no matrices to learn, no
     scaling. Give back the outputs *and* the weights.
     """,
     reference=_basic,
@@ -253,13 +254,14 @@ def _roles_in_one_product(x, W_q, W_k, W_v):
 
 
 @exercise(
+    asks="practice",
     notebook=NOTEBOOK,
-    minutes=12,
+    minutes=10,
     difficulty=2,
     trains="a matrix for each role",
     text="""
-    Now with a matrix for each role, applied from the right (`x @ W_q`), and with the scores divided
-    by the root of the size of a query. Give back the outputs and the weights.
+    Self-attention with a matrix for each role, applied from the right (`x @ W_q`), and with the
+    scores divided by the root of the size of a query. Give back the outputs and the weights.
     """,
     reference=_roles,
     probes=[
@@ -654,118 +656,6 @@ def attention_multiplications():
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
-    minutes=3,
-    difficulty=2,
-    trains="counting the multiplications of a GRU",
-    text="""
-    The same sentence (`n = 10`, `d = 64`) goes through one layer of a GRU whose inputs and hidden
-    state both have size 64. Count the multiplications of its matrix products.
-    """,
-    mistakes=[
-        wrong(
-            "the gates are forgotten",
-            "counting",
-            "A GRU has a reset gate, an update gate and a candidate: three pairs of matrices.",
-            answer=2 * 10 * 64 * 64,
-        ),
-        wrong(
-            "only the input or only the state is multiplied",
-            "counting",
-            "Each of the three parts has one matrix for the input and one for the last state.",
-            answer=3 * 10 * 64 * 64,
-        ),
-        wrong(
-            "one matrix is counted",
-            "counting",
-            "A GRU has six matrices of d x d.",
-            answer=10 * 64 * 64,
-        ),
-        wrong(
-            "one step is counted",
-            "counting",
-            "The six products are made for every token, one after the other.",
-            answer=6 * 64 * 64,
-        ),
-        wrong(
-            "the gates of an LSTM are counted",
-            "counting",
-            "An LSTM has four pairs of matrices, a GRU three.",
-            answer=8 * 10 * 64 * 64,
-        ),
-        wrong(
-            "length and size are exchanged",
-            "counting",
-            "A token meets only the last state, not all others: n stands alone, d is squared.",
-            answer=6 * 10 * 10 * 64,
-        ),
-    ],
-    hints=[
-        "What does one d x d matrix times one vector cost?",
-        "How many such matrices has a GRU? Look at nn.GRU(64, 64).weight_ih_l0.shape.",
-        "And how often are they used for 10 tokens?",
-    ],
-)
-def gru_multiplications():
-    """Multiplications in the matrix products of a GRU layer, n = 10, d = 64:"""
-    return 6 * 10 * 64 * 64
-
-
-@exercise(
-    kind="value",
-    notebook=NOTEBOOK,
-    minutes=3,
-    difficulty=1,
-    trains="counting the multiplications of a convolution",
-    text="""
-    And through a convolution of width `k = 3`, from 64 to 64 features, padded so that 10 tokens
-    come out. Count its multiplications, those with padding included.
-    """,
-    mistakes=[
-        wrong(
-            "the width is forgotten",
-            "counting",
-            "Each output reads k = 3 tokens, each through a d x d matrix of its own.",
-            answer=10 * 64 * 64,
-        ),
-        wrong(
-            "each feature is taken by itself",
-            "counting",
-            "Every output feature reads all 64 input features, so d is squared.",
-            answer=3 * 10 * 64,
-        ),
-        wrong(
-            "one position is counted",
-            "counting",
-            "The same weights are used at every one of the 10 positions.",
-            answer=3 * 64 * 64,
-        ),
-        wrong(
-            "the width is squared",
-            "counting",
-            "A sequence has one direction: the kernel covers k tokens, not k x k.",
-            answer=9 * 10 * 64 * 64,
-        ),
-        wrong(
-            "the ends are left out",
-            "counting",
-            "With padding there are 10 outputs, not 10 - 3 + 1.",
-            answer=3 * 8 * 64 * 64,
-        ),
-    ],
-    hints=[
-        "What does one output vector of 64 features read?",
-        "It reads 3 tokens of 64 features, and makes 64 numbers of them.",
-        "How many output vectors are there?",
-    ],
-)
-def conv_multiplications():
-    """Multiplications of a convolution, k = 3, n = 10, d = 64:"""
-    return 3 * 10 * 64 * 64
-
-
-@exercise(
-    kind="value",
-    notebook=NOTEBOOK,
     minutes=4,
     difficulty=2,
     trains="where the quadratic part takes over",
@@ -838,7 +728,7 @@ def crossover_length():
         wrong(
             "tokens are counted, not the gaps between them",
             "off by one",
-            "From token 1 to token 21 there are 20 places to go.",
+            "From the first of 21 tokens to the last there are 20 places to go.",
             answer=11,
         ),
         wrong(
@@ -857,10 +747,347 @@ def crossover_length():
     ],
     hints=[
         "From the middle of the kernel, how many tokens does it reach to the left?",
-        "How far is token 1 from token 21?",
+        "How far is the last of 21 tokens from the first?",
         "Every layer adds the same reach.",
     ],
 )
 def layers_to_connect():
     """Layers of width 5 until the last of 21 outputs depends on the first token:"""
     return 10
+
+
+def _head(*, made="right"):
+    find, carry = torch.zeros(6, 6), torch.zeros(6, 6)
+    find[1, 0] = 1.0  # a verb asks ...
+    answer = torch.zeros(6, 6)
+    answer[0, 0] = 1.0  # ... and a noun answers
+    carry[3:, 3:] = torch.eye(3)
+    W_q, W_k, W_v = 30 * find, answer, carry
+    forms = {
+        "right": lambda: (W_q, W_k, W_v),
+        "weak": lambda: (find, answer, carry),
+        "roles": lambda: (W_k, W_q, W_v),
+        "itself": lambda: (30 * torch.eye(6), torch.eye(6), W_v),
+        "places": lambda: (W_q, answer[[1, 2, 0, 3, 4, 5]], W_v),
+        "kind": lambda: (W_q, W_k, torch.diag(torch.tensor([1.0, 1, 1, 0, 0, 0]))),
+        "negative": lambda: (-W_q, W_k, W_v),
+        "nothing asks": lambda: (0 * W_q, W_k, W_v),
+    }
+    return forms[made]()
+
+
+def _read_at_the_verb(answer, x):
+    """Where the verb looks (over 0.9, over the mean, under 0.1) and which numbers it fetched."""
+    W_q, W_k, W_v = (W.float() for W in answer())
+    weights = torch.softmax((x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1]), dim=-1)
+    verb, noun = x[:, 1].argmax(), x[:, 0].argmax()
+    fetched = ((weights @ (x @ W_v))[verb, 3:] - x[noun, 3:]).abs() < 0.1
+    seen = weights[verb]
+    return torch.cat([seen > 0.9, seen > seen.mean() + 1e-4, seen < 0.1, fetched]).float()
+
+
+_SENTENCE = torch.tensor(
+    [
+        [0.0, 0.0, 0.0, 0.3, -0.2, 0.9],  # the
+        [1.0, 0.0, 0.0, 0.7, 0.2, -0.5],  # cat
+        [0.0, 1.0, 0.0, -0.6, 0.8, 0.4],  # walks
+        [0.0, 0.0, 1.0, 0.5, -0.9, 0.6],  # street
+    ]
+)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="setting the three matrices by hand",
+    text="""
+    Set a head by hand. A token is six numbers: is it a noun, is it a verb, is it a place (1 or 0),
+    and three numbers between -1 and 1 that say which word it is. Find matrices with which
+    **the verb fetches the noun**: it gives the noun more than 0.9 of its weight, and the last three
+    numbers of its output are those of the noun (to within 0.1), wherever the two stand. A sentence
+    has one noun and one verb. Attention is
+    `softmax(x @ W_q @ (x @ W_k).T / sqrt(6)) @ (x @ W_v)`. Any such matrices are right.
+    """,
+    reference=_head,
+    play=_read_at_the_verb,
+    probes=[(_SENTENCE,), (_SENTENCE[[3, 2, 0, 1]],), (_SENTENCE[[2, 0, 3, 0, 3, 1, 0]],)],
+    mistakes=[
+        wrong(
+            "the scores are too close together",
+            "scale",
+            "Right word, but too little weight: the division by √6 is still to come; ask louder.",
+            made="weak",
+        ),
+        wrong(
+            "the noun asks and the verb answers",
+            "role of q, k, v",
+            "W_q belongs to the one that asks, here the verb; W_k to the one that is found.",
+            {"made": "nothing asks"},
+            made="roles",
+        ),
+        wrong(
+            "the verb finds the place",
+            "role of q, k, v",
+            "The key that answers must be made from the first number, is it a noun.",
+            made="places",
+        ),
+        wrong(
+            "the verb looks at itself",
+            "score",
+            "Equal vectors fit best if W_q and W_k are alike; a verb asks for something else.",
+            made="itself",
+        ),
+        wrong(
+            "the verb looks everywhere but at the noun",
+            "score",
+            "The score of the noun is the lowest: softmax prefers large scores.",
+            made="negative",
+        ),
+        wrong(
+            "the kind is handed over, not the word",
+            "projection",
+            "W_v decides what arrives; the last three numbers must pass through it.",
+            made="kind",
+        ),
+    ],
+    hints=[
+        "x @ W_q: row n of W_q says what a token with feature n asks for.",
+        "Let a verb's query and a noun's key be large in one and the same number, all others 0.",
+        "W_v has to let three numbers pass. And how far above 0 must one score be to win 0.9?",
+    ],
+    right_variants=[
+        lambda: (60 * torch.eye(6)[[1, 2, 0, 3, 4, 5]] * (torch.arange(6) == 1)[:, None],
+                 torch.zeros(6, 6).index_put((torch.tensor(0), torch.tensor(2)), torch.tensor(1.0)),
+                 torch.eye(6)),
+        lambda: tuple(
+            torch.einsum("ij,->ij", W, torch.tensor(c))
+            for W, c in zip(_head(), (2.0, 1.0, 1.0), strict=True)
+        ),
+        lambda: tuple(W.double() for W in _head()),
+    ],
+)  # fmt: skip
+def head_by_hand():
+    """Matrices W_q, W_k, W_v (6, 6) with which the verb fetches the noun."""
+    W_q, W_k, W_v = torch.zeros(3, 6, 6)
+    W_q[1, 0] = 30.0  # a verb's query: 30 in number 0
+    W_k[0, 0] = 1.0  # a noun's key: 1 in number 0, all others 0
+    W_v[3:, 3:] = torch.eye(3)  # which word it is
+    return W_q, W_k, W_v
+
+
+def neighbour_layer(x):
+    """(T, k) -> (T, k): each output is a mean of the token and the one before it."""
+    return (x + torch.cat([x[:1], x[:-1]])) / 2
+
+
+def _influence(layer, x, *, sides="right", change="one token", seen="any", diagonal="in"):
+    rows = []
+    for j in range(len(x)):
+        changed = x.clone()
+        if change == "one token":
+            changed[j] += 1.0
+        elif change == "one and all before":
+            changed[: j + 1] += 1.0
+        else:
+            changed[j:] += 1.0
+        moved = (layer(changed) - layer(x)).abs() > 1e-6  # (T, k)
+        rows.append({"any": moved.any(1), "all tokens": moved.any().expand(len(x))}[seen])
+    reached = torch.stack(rows, dim=1)  # column j: the outputs that noticed token j
+    reached = reached.T if sides == "swapped" else reached
+    if diagonal == "out":
+        reached = reached & ~torch.eye(len(x), dtype=torch.bool)
+    return ~reached if sides == "inverted" else reached
+
+
+def _influence_by_gradient(layer, x):
+    jacobian = torch.autograd.functional.jacobian(layer, x)  # (T, k, T, k)
+    return (jacobian.abs() > 1e-7).any(dim=3).any(dim=1)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="measuring which token reaches which output",
+    text="""
+    A layer is handed to you as a function from (T, k) to (T, k); you cannot look inside. Find out
+    **which token reaches which output**: a table that is True at `[i, j]` if output i depends on
+    token j. The check hands you attention, a convolution and others. With this function you can
+    find a leak in any decoder.
+    """,
+    reference=_influence,
+    probes=[
+        (running_sum_layer, *draw(521, (2, 2))),
+        (attention_layer, *draw(522, (3, 4), scale=0.5)),
+        (neighbour_layer, *draw(523, (4, 3))),
+        (place_layer, *draw(524, (4, 2))),
+    ],
+    mistakes=[
+        wrong(
+            "rows are tokens and columns are outputs",
+            "role of q, k, v",
+            "The output stands first, [i, j]: changing token j fills column j.",
+            sides="swapped",
+        ),
+        wrong(
+            "the table is inverted",
+            "mask meaning",
+            "True where the output does depend on the token.",
+            sides="inverted",
+        ),
+        wrong(
+            "several tokens are changed at once",
+            "position",
+            "Change one token at a time and leave all others as they were.",
+            {"change": "one and all after"},
+            change="one and all before",
+            seen="any",
+        ),
+        wrong(
+            "any change anywhere counts for every output",
+            "position",
+            "Ask each output by itself whether it has changed: any(dim=1), not any().",
+            seen="all tokens",
+        ),
+        wrong(
+            "a token's own output is left out",
+            "off by one",
+            "An output may well depend on the token at its own place.",
+            diagonal="out",
+        ),
+    ],
+    hints=[
+        "You may run the layer as often as you like, on inputs of your choice.",
+        "Change one token, run again, and see which outputs have moved.",
+        "That is one column of the table. How many runs does the whole table take?",
+    ],
+    right_variants=[
+        _influence_by_gradient,
+        lambda layer, x: (
+            torch.stack(
+                [
+                    (layer(x * (1 - e[:, None]) + 3 * e[:, None]) != layer(x)).any(1)
+                    for e in torch.eye(len(x))
+                ]
+            ).T
+        ),
+        lambda layer, x: _influence(lambda y: layer(y.double()), x.double()),
+    ],
+)
+def influence(layer, x):
+    """Which token reaches which output.
+
+    layer: a function (T, k) -> (T, k), x: (T, k).
+    Returns booleans (T, T), True at [i, j] if output i depends on token j.
+    """
+    columns = []
+    for j in range(len(x)):
+        changed = x.clone()
+        changed[j] += 1.0
+        columns.append((layer(changed) - layer(x)).abs().amax(dim=1) > 1e-6)  # (T,)
+    return torch.stack(columns, dim=1)
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="reading a fault off a map",
+    text="""
+    Self-attention with a linear layer (with bias) for each role. Its map has **equal rows**, though
+    the three words differ:
+
+    |  | i | lost | . |
+    |---|---|---|---|
+    | **i** | 0.20 | 0.70 | 0.10 |
+    | **lost** | 0.20 | 0.70 | 0.10 |
+    | **.** | 0.20 | 0.70 | 0.10 |
+
+    What has happened? `"a"`: the weight matrix of the queries is zero, only its bias is left.
+    `"b"`: that of the keys is zero, only its bias is left. `"c"`: that of the values is zero.
+    `"d"`: the softmax ran over the queries.
+    """,
+    mistakes=[
+        wrong(
+            "the keys are taken to be equal",
+            "role of q, k, v",
+            "Equal keys get equal scores: every row would be even, 0.33 each.",
+            answer="b",
+        ),
+        wrong(
+            "the values are taken to matter",
+            "role of q, k, v",
+            "Values have no part in the weights; the map would not show it.",
+            answer="c",
+        ),
+        wrong(
+            "the softmax is taken to run over the queries",
+            "softmax axis",
+            "Then the columns would sum to 1; the rows do.",
+            answer="d",
+        ),
+    ],
+    hints=[
+        "A row belongs to a query, a column to a key. What do all queries agree on?",
+        "The columns differ, so the keys do. What must the queries be?",
+        "What does a layer give if its matrix is zero?",
+    ],
+)
+def equal_rows():
+    """The letter of what has happened"""
+    return "a"
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="the cost of a stack that connects the ends",
+    text="""
+    A sentence of 101 tokens of size 64. Convolutions of width 5, from 64 to 64 features and padded,
+    are stacked until the last output can depend on the first token. How many multiplications does
+    **the whole stack** take?
+    """,
+    mistakes=[
+        wrong(
+            "one layer is counted",
+            "counting",
+            "One layer reaches two places to the left; count all layers that are needed.",
+            answer=101 * 5 * 64 * 64,
+        ),
+        wrong(
+            "the reach of a layer is taken to be its width",
+            "position",
+            "A kernel of width 5 is centred: it reaches 2 places to each side, not 5 or 4.",
+            {"answer": 25 * 101 * 5 * 64 * 64},
+            answer=20 * 101 * 5 * 64 * 64,
+        ),
+        wrong(
+            "the width is forgotten in the cost",
+            "counting",
+            "Each output reads 5 tokens, each through a 64 x 64 matrix of its own.",
+            answer=50 * 101 * 64 * 64,
+        ),
+        wrong(
+            "tokens are counted, not the gaps between them",
+            "off by one",
+            "From the first of 101 tokens to the last there are 100 places to go.",
+            answer=51 * 101 * 5 * 64 * 64,
+        ),
+    ],
+    hints=[
+        "How many places to the left does one layer of width 5 reach?",
+        "So how many layers does it take to cross 100 places?",
+        "One layer: for each of 101 outputs, 5 tokens through a matrix of 64 x 64.",
+    ],
+)
+def stack_multiplications():
+    """Multiplications of a stack of convolutions of width 5 that connects 101 tokens of size 64:"""
+    return 50 * 101 * 5 * 64 * 64

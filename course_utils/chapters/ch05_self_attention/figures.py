@@ -16,22 +16,22 @@ from course_utils.viz.drawings import Drawing
 
 
 def self_attention():
-    """How y_2 comes about: x_2 asks, every x_j is compared, every x_j is mixed in."""
+    """How y_1 comes about: x_1 asks, every x_j is compared, every x_j is mixed in."""
     sheet = Canvas(8, 4.9)
     sheet.frame(0.1, 0.1, 3.55, 4.8, "No parameters: x in three roles")
     for x, j in _columns(0.65, 0.78):
-        token = sheet.circle(x, 0.55, 0.2, f"$x_{j}$", RESULT if j == 2 else STEP)
+        token = sheet.circle(x, 0.55, 0.2, f"$x_{j}$", RESULT if j == 1 else STEP)
         _column(sheet, x, j, key=(x - 0.12, 0.71), value=(x + 0.2, 0.55), asked=(1.43, 0.75))
     _top(sheet, 0.65, 0.78)
 
     sheet.frame(3.7, 0.1, 7.9, 4.8, "A vector for each role, by $W_q$, $W_k$, $W_v$")
     for x, j in _columns(4.3, 1.0):
-        token = sheet.circle(x, 0.55, 0.2, f"$x_{j}$", RESULT if j == 2 else STEP)
+        token = sheet.circle(x, 0.55, 0.2, f"$x_{j}$", RESULT if j == 1 else STEP)
         key = sheet.circle(x - 0.31, 1.25, 0.14, f"$k_{j}$", KEY, size=SMALL)
         value = sheet.circle(x + 0.31, 1.25, 0.14, f"$v_{j}$", VALUE, size=SMALL)
         sheet.arrow(token.top, key.bottom)
         sheet.arrow(token.top, value.bottom)
-        if j == 2:
+        if j == 1:
             query = sheet.circle(x, 1.25, 0.14, f"$q_{j}$", QUERY, size=SMALL)
             sheet.arrow(token.top, query.bottom)
         _column(sheet, x, j, key=key.top, value=value.top, asked=(5.3, 1.4))
@@ -40,7 +40,7 @@ def self_attention():
 
 
 def _columns(left, step):
-    return [(left + step * i, i + 1) for i in range(4)]
+    return [(left + step * i, i) for i in range(4)]
 
 
 def _column(sheet, x, j, key, value, asked):
@@ -50,7 +50,7 @@ def _column(sheet, x, j, key, value, asked):
     sheet.arrow(asked, dot.bottom, colour=QUERY)
     sheet.arrow(key, (x - 0.12, 2.06), colour=KEY)
     sheet.arrow(dot.top, (x, 2.64))
-    sheet.arrow((x, 3.0), times.bottom, text=f"$w_{{2{j}}}$", side="left", colour=WEIGHT)
+    sheet.arrow((x, 3.0), times.bottom, text=f"$w_{{1{j}}}$", side="left", colour=WEIGHT)
     side = max(value[0], x + 0.31)
     start = (value, (side, value[1])) if value[0] < side else (value,)
     sheet.arrow(*start, (side, 3.5), times.right, colour=VALUE)
@@ -61,16 +61,16 @@ def _top(sheet, left, step):
     """The softmax over the keys, and the sum."""
     middle = left + 1.5 * step
     sheet.box(middle, 2.82, "softmax", STEP, 3 * step + 0.5, 0.36)
-    sheet.box(middle, 4.2, "$y_2 = $ sum", RESULT, 3 * step + 0.5, 0.36)
+    sheet.box(middle, 4.2, "$y_1 = $ sum", RESULT, 3 * step + 0.5, 0.36)
 
 
 def sequence_models():
     """How far apart two tokens are in a convolution, a recurrence and self-attention."""
     sheet = Canvas(8, 3.6)
     notes = [
-        ("Convolution, width k", "path O(n / k), steps O(1)", "cost O(k n d²)"),
-        ("Recurrence", "path O(n), steps O(n)", "cost O(n d²)"),
-        ("Self-attention", "path O(1), steps O(1)", "cost O(n² d)"),
+        ("Convolution, width k", "one layer: steps O(1), cost O(k n d²)", "ends: O(n / k) layers"),
+        ("Recurrence", "one layer: steps O(n), cost O(n d²)", "ends: 1 layer, path O(n)"),
+        ("Self-attention", "one layer: steps O(1), cost O(n² d)", "ends: 1 layer, path O(1)"),
     ]
     links = [
         lambda i, j: abs(i - j) <= 1,
@@ -81,8 +81,8 @@ def sequence_models():
         left = 0.1 + 2.64 * panel
         sheet.frame(left, 0.15, left + 2.52, 3.45, title)
         xs = [left + 0.3 + 0.48 * i for i in range(5)]
-        lower = [sheet.circle(x, 1.3, 0.16, f"$x_{i + 1}$", KEY) for i, x in enumerate(xs)]
-        upper = [sheet.circle(x, 2.6, 0.16, f"$y_{i + 1}$", RESULT) for i, x in enumerate(xs)]
+        lower = [sheet.circle(x, 1.3, 0.16, f"$x_{i}$", KEY) for i, x in enumerate(xs)]
+        upper = [sheet.circle(x, 2.6, 0.16, f"$y_{i}$", RESULT) for i, x in enumerate(xs)]
         for j, end in enumerate(upper):
             for i, start in enumerate(lower):
                 if linked(i, j):
@@ -98,15 +98,16 @@ def sequence_models():
 FIGURES = {
     "self_attention.svg": Drawing(
         self_attention,
-        "Self-attention for the output y_2 of four inputs. Left, without parameters: the dot "
-        "product of x_2 with each x_j, then softmax, gives the weights w_21 to w_24; each x_j is "
-        "multiplied by its weight, and the sum is y_2. Right: the same with a query q_2, and a "
+        "Self-attention for the output y_1 of four inputs. Left, without parameters: the dot "
+        "product of x_1 with each x_j, then softmax, gives the weights w_10 to w_13; each x_j is "
+        "multiplied by its weight, and the sum is y_1. Right: the same with a query q_1, and a "
         "key k_j and a value v_j of every input, made by W_q, W_k and W_v.",
     ),
     "sequence_models.svg": Drawing(
         sequence_models,
-        "Three ways from five inputs to five outputs. Convolution links neighbours: path O(n/k), "
-        "cost O(k n d²). Recurrence passes from output to output: path and steps O(n), cost "
-        "O(n d²). Self-attention links everything with everything: path O(1), cost O(n² d).",
+        "Three layers from five inputs to five outputs. Convolution of width k links neighbours: "
+        "steps O(1), cost O(k n d²), the ends meet after O(n / k) layers. Recurrence passes from "
+        "output to output: steps and path O(n), cost O(n d²). Self-attention links everything "
+        "with everything: steps and path O(1), cost O(n² d).",
     ),
 }
