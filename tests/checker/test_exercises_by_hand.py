@@ -98,11 +98,11 @@ def table_from_one(n, d):
     return torch.stack((angles.sin(), angles.cos()), -1).reshape(n, d)
 
 
-def rotation_of_cosine_first(k, d):
+def rotation_for_column_vectors(k, d):
     blocks = []
     for i in range(d // 2):
         a = torch.tensor(k * 10000.0 ** (-2 * i / d))
-        blocks.append(torch.stack([a.cos(), -a.sin(), a.sin(), a.cos()]).reshape(2, 2))
+        blocks.append(torch.stack([a.cos(), a.sin(), -a.sin(), a.cos()]).reshape(2, 2))
     return torch.block_diag(*blocks)
 
 
@@ -295,7 +295,7 @@ MISTAKES = [
     ("position_table", table_in_halves, ["all sines stand before all cosines"]),
     ("position_table", table_with_doubled_exponent, ["the exponent is 4i / d, not 2i / d"]),
     ("position_table", table_from_one, ["positions count from 1"]),
-    ("shift_matrix", rotation_of_cosine_first, ["the rotation goes backwards"]),
+    ("shift_matrix", rotation_for_column_vectors, ["the rotation goes backwards"]),
     ("softmax_with_mask", blind_rows_are_nan, ["a query with no visible key gets NaN"]),
     ("softmax_with_mask", softmax_by_hand,
      ["a query with no visible key gets NaN", "large scores overflow"]),
@@ -457,7 +457,7 @@ def test_positions_are_those_of_the_library():
     table = sinusoidal_table(20, 8)
     close(SOLUTION["position_table"](20, 8), table)
     R = SOLUTION["shift_matrix"](4, 8)
-    close(table[4:], table[:-4] @ R.T)
+    close(table[4:], table[:-4] @ R)
     (x,) = draw(205, (2, 3, 8))
     close(SOLUTION["add_positions"](x, table, 5), PositionalEncoding(8)(x, offset=5))
 

@@ -18,6 +18,7 @@ CHAPTERS = (
     "03_scoring_functions",
     "05_self_attention",
     "06_multi_head_attention",
+    "07_positional_encoding",
 )
 PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in CHAPTERS]
 each_chapter = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

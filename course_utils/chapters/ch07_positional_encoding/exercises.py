@@ -1,4 +1,4 @@
-"""Exercises of notebook 07: sinusoidal positions, rotations, and where to start counting."""
+"""Exercises of notebook 07: sinusoids, rotations, rotary positions and biases of the scores."""
 
 import math
 
@@ -6,6 +6,7 @@ import torch
 
 from course_utils.checker.model import exercise, wrong
 from course_utils.checker.probes import draw
+from course_utils.models.modern.rotary import rotate
 
 NOTEBOOK = "07_positional_encoding"
 
@@ -88,6 +89,7 @@ def _by_complex_numbers(n, d):
     The table of the Transformer paper,
     $PE_{p, 2i} = \\sin(p / 10000^{2i/d})$ and $PE_{p, 2i+1} = \\cos(p / 10000^{2i/d})$.
     """,
+    asks="practice",
     reference=_table,
     probes=[(3, 4), (5, 8), (12, 6)],
     mistakes=[
@@ -242,22 +244,22 @@ def _shift(
         if entries != "diagonal":
             matrix[s, c] = sign * torch.sin(a)
             matrix[c, s] = torch.sin(a) if entries == "both plus" else -sign * torch.sin(a)
-    return (factor * matrix).float()
+    return (factor * matrix).T.float()  # for codes as rows
 
 
 def _shift_by_blocks(k, d):
     blocks = []
     for i in range(0, d, 2):
         a = k / 10000 ** (i / d)
-        blocks.append(torch.tensor([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]]))
+        blocks.append(torch.tensor([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]))
     return torch.block_diag(*blocks)
 
 
 def _shift_by_exponential(k, d):
     generator = torch.zeros(d, d, dtype=torch.float64)
     for i in range(0, d, 2):
-        generator[i, i + 1] = 10000 ** (-i / d)
-        generator[i + 1, i] = -(10000 ** (-i / d))
+        generator[i + 1, i] = 10000 ** (-i / d)
+        generator[i, i + 1] = -(10000 ** (-i / d))
     return torch.linalg.matrix_exp(k * generator)
 
 
@@ -265,7 +267,7 @@ def _shift_by_least_squares(k, d):
     speed = 10000 ** (-torch.arange(0, d, 2).double() / d)
     angles = torch.outer(torch.arange(6 * d + k).double(), speed)
     table = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
-    return torch.linalg.lstsq(table[: 6 * d], table[k : 6 * d + k]).solution.T
+    return torch.linalg.lstsq(table[: 6 * d], table[k : 6 * d + k]).solution
 
 
 @exercise(
@@ -274,7 +276,7 @@ def _shift_by_least_squares(k, d):
     difficulty=3,
     trains="relative position as a rotation",
     text="""
-    A step of `k` positions is one fixed matrix: find `R` with `table[p + k] = R @ table[p]` for
+    A step of `k` positions is one fixed matrix: find `R` with `table[p + k] = table[p] @ R` for
     **every** `p`. Each pair of columns is rotated by its own angle.
     """,
     reference=_shift,
@@ -283,7 +285,7 @@ def _shift_by_least_squares(k, d):
         wrong(
             "the rotation goes backwards",
             "sine and cosine",
-            "This one leads from p to p - k: with (sin, cos) as the pair the plus is top right.",
+            "This one leads from p to p - k: in table[p] @ R the plus is bottom left.",
             turn="backward",
         ),
         wrong(
@@ -367,7 +369,7 @@ def _shift_by_least_squares(k, d):
     right_variants=[_shift_by_blocks, _shift_by_exponential, _shift_by_least_squares],
 )
 def shift_matrix(k, d_model):
-    """The matrix R with table[p + k] = R @ table[p] for every position p.
+    """The matrix R with table[p + k] = table[p] @ R for every position p.
 
     k: number of steps, d_model: even. Returns (d_model, d_model).
     """
@@ -375,8 +377,8 @@ def shift_matrix(k, d_model):
     R = torch.zeros(d_model, d_model)
     even, odd = torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)
     R[even, even] = R[odd, odd] = torch.cos(angle)
-    R[even, odd] = torch.sin(angle)
-    R[odd, even] = -torch.sin(angle)
+    R[odd, even] = torch.sin(angle)
+    R[even, odd] = -torch.sin(angle)
     return R
 
 
@@ -629,3 +631,423 @@ def slowest_columns():
 def wavelength():
     """Positions until columns 4 and 5 come round again for d_model = 8:"""
     return 2 * math.pi * 10000 ** (4 / 8)
+
+
+def _look_back(k, d, *, looks="back", given="key"):
+    steps = {"ahead": -k, "at itself": 0, "too far": k + 1, "too near": k - 1}.get(looks, k)
+    angle = steps * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    plain = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(d // 2)
+    turned = torch.stack([angle.cos(), angle.sin()], dim=1).flatten()
+    return (plain, turned) if given == "key" else (turned, plain)
+
+
+def _turned(x, positions):
+    """One vector (d,) at each of the positions (T,), pairs (0, 1), (2, 3), ... turned: (T, d)."""
+    omega = 10000.0 ** (-torch.arange(0, len(x), 2, dtype=torch.float64) / len(x))
+    angle = positions[:, None] * omega
+    a, b = x.double().view(-1, 2).unbind(-1)
+    turned = a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()
+    return torch.stack(turned, dim=-1).flatten(1)
+
+
+def _steps_back(look_back, k, d):
+    """For each query, how many steps back stands the key that it likes best."""
+    query, key = look_back(k, d)
+    positions = torch.arange(30)
+    scores = _turned(query, positions) @ _turned(key, positions).T  # (30, 30)
+    return (positions - scores.argmax(dim=-1))[12:18]  # those with room on both sides
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="setting a rotary head by hand",
+    text="""
+    In a head with rotary positions every token has the same query vector `q` and the same key
+    vector `k`, so it sees places only. Choose the two so that each query scores the key `steps`
+    before it higher than all other keys (nothing is masked). Pairs are columns (0, 1), (2, 3), ...;
+    pair $i$ of a vector at position $p$ is turned by $p \\cdot 10000^{-2i/d}$. Many answers are
+    right; the check runs the head and looks where it looks.
+    """,
+    reference=_look_back,
+    play=_steps_back,
+    probes=[(1, 4), (2, 8), (3, 8), (5, 16)],
+    mistakes=[
+        wrong(
+            "the head looks ahead",
+            "position",
+            "The best key stands behind the query: the turn goes the wrong way, or is given to "
+            "the other of the two vectors.",
+            {"looks": "back", "given": "query"},
+            looks="ahead",
+            given="key",
+        ),
+        wrong(
+            "the head looks at the token itself",
+            "position",
+            "Where q and k point the same way they agree best at distance 0: one has to be turned.",
+            looks="at itself",
+            given="key",
+        ),
+        wrong(
+            "the head looks one step too far back",
+            "off by one",
+            "The turn makes up for `steps` positions, not one more.",
+            looks="too far",
+            given="key",
+        ),
+        wrong(
+            "the head looks one step too little back",
+            "off by one",
+            "The turn makes up for `steps` positions, not one less.",
+            looks="too near",
+            given="key",
+        ),
+    ],
+    hints=[
+        "Take d = 2. If q = (1, 0), the query at m points to the angle m. Where must the key at "
+        "m - steps point?",
+        "A key at n points to its own angle plus n. At n = m - steps the sum has to be m.",
+        "With more pairs do the same in each, with the angle of that pair.",
+    ],
+    right_variants=[
+        lambda k, d: tuple(x.float() for x in _look_back(k, d)),
+        lambda k, d: tuple(3 * x for x in _look_back(-k, d, given="query")),
+        lambda k, d: (
+            torch.eye(d)[0],
+            math.cos(k) * torch.eye(d)[0] + math.sin(k) * torch.eye(d)[1],
+        ),
+    ],
+)
+def look_back(steps, d):
+    """Query and key of a rotary head that looks `steps` positions back.
+
+    steps: integer, d: even. Returns two tensors (d,): q and k.
+    """
+    angle = steps * 10000.0 ** (-torch.arange(0, d, 2) / d)  # (d / 2,)
+    q = torch.tensor([1.0, 0.0]).repeat(d // 2)
+    k = torch.stack([torch.cos(angle), torch.sin(angle)], dim=1).flatten()
+    return q, k
+
+
+def _halves(
+    x, positions, *, pairs="halves", turn=1, speeds="own", start="given", order="halves",
+    signs="rotation",
+):  # fmt: skip
+    d = x.shape[-1]
+    pair = torch.arange(d // 2, dtype=torch.float64)
+    factor = {"own": -2, "halved": -1, "doubled": -4}[speeds]
+    places = positions if start == "given" else torch.arange(len(positions))
+    angle = turn * places.double()[:, None] * 10000.0 ** (factor * pair / d)
+    cos, sin = angle.cos(), angle.sin()
+    x = x.double()
+    a, b = (x[..., 0::2], x[..., 1::2]) if pairs == "neighbours" else x.chunk(2, dim=-1)
+    new_a = a * cos - b * sin
+    new_b = (a * sin + b * cos) if signs == "rotation" else (b * cos - a * sin)
+    if order == "neighbours":
+        return torch.stack([new_a, new_b], dim=-1).flatten(-2).float()
+    return torch.cat([new_a, new_b], dim=-1).float()
+
+
+def _halves_by_complex(x, positions):
+    a, b = x.double().chunk(2, dim=-1)
+    speed = 10000.0 ** (-torch.arange(a.shape[-1], dtype=torch.float64) / a.shape[-1])
+    angle = torch.outer(positions.double(), speed)
+    turned = torch.complex(a, b) * torch.polar(torch.ones_like(angle), angle)
+    return torch.cat([turned.real, turned.imag], dim=-1)
+
+
+def _halves_by_swapping(x, positions):
+    half = x.shape[-1] // 2
+    angle = positions[:, None] * 10000.0 ** (-torch.arange(half) / half)
+    angle = torch.cat([angle, angle], dim=-1)
+    swapped = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
+    return x * angle.cos() + swapped * angle.sin()
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="rotary positions in the other layout",
+    text="""
+    Many published models pair the columns in another way: column `i` turns together with column
+    `i + d/2`, so that the first half of a vector holds the one part of all pairs and the second
+    half the other. Pair `i` turns by `positions * 10000 ** (-2 * i / d)`, in the same direction as
+    in this chapter: the pair (1, 0) becomes (cos, sin). Turn `x` in this layout.
+    """,
+    reference=_halves,
+    probes=[
+        (torch.tensor([[1.0, 2.0, 0.0, 0.0]]), torch.tensor([1])),
+        (*draw(75, (3, 4)), torch.tensor([0, 1, 5])),
+        (*draw(76, (2, 4, 6)), torch.tensor([3, 4, 5, 6])),
+        (*draw(77, (3, 8)), torch.tensor([7, 2, 0])),
+    ],
+    mistakes=[
+        wrong(
+            "neighbouring columns are paired",
+            "sine and cosine",
+            "Here column i belongs to column i + d/2, not to the one beside it.",
+            {"order": "halves"},
+            pairs="neighbours",
+            order="neighbours",
+        ),
+        wrong(
+            "the pairs are laid side by side at the end",
+            "sine and cosine",
+            "The first parts of all pairs fill the first half, the second parts the second.",
+            order="neighbours",
+        ),
+        wrong(
+            "the rotation goes backwards",
+            "sine and cosine",
+            "The pair (1, 0) has to become (cos, sin), and it becomes (cos, -sin).",
+            turn=-1,
+        ),
+        wrong(
+            "both off-diagonal entries have the same sign",
+            "sine and cosine",
+            "A rotation gives (a cos - b sin, a sin + b cos): one minus only.",
+            signs="both minus",
+        ),
+        wrong(
+            "the exponent is i / d, not 2i / d",
+            "frequency",
+            "Pair i turns by 10000^(-2i/d), and i counts pairs from 0 to d/2 - 1.",
+            speeds="halved",
+        ),
+        wrong(
+            "the exponent is 4i / d, not 2i / d",
+            "frequency",
+            "arange(0, d, 2) already holds 2i; it must not be doubled again.",
+            speeds="doubled",
+        ),
+        wrong(
+            "positions count from 0 whatever is given",
+            "position",
+            "The positions are an argument: a cached sentence goes on at a later place.",
+            start="zero",
+        ),
+    ],
+    hints=[
+        "x.chunk(2, dim=-1) gives the two parts of all pairs.",
+        "The angles have the shape (T, d/2); each part is (..., T, d/2).",
+        "First parts become a cos - b sin. What becomes of the second, and how are they joined?",
+    ],
+    right_variants=[
+        _halves_by_complex,
+        _halves_by_swapping,
+        lambda x, positions: rotate(x, positions, layout="halves"),
+    ],
+)
+def turn_halves(x, positions):
+    """Rotary positions with the pairs (0, d/2), (1, d/2 + 1), ...
+
+    x: (..., T, d), d even; positions: (T,). Returns the shape of x.
+    """
+    d = x.shape[-1]
+    angle = positions[:, None] * 10000.0 ** (-torch.arange(0, d, 2) / d)  # (T, d / 2)
+    cos, sin = torch.cos(angle), torch.sin(angle)
+    a, b = x.chunk(2, dim=-1)  # (..., T, d / 2) each
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+def _two_sided(T, back, ahead, *, sign=-1, sides="own", extra=0, power=1, ahead_is="counted"):
+    positions = torch.arange(T, dtype=torch.float64)
+    before = positions[:, None] - positions  # query minus key
+    if sides == "swapped":
+        before = before.T
+    steps = before.abs() ** power + extra
+    cost_ahead = {"counted": ahead, "free": 0.0, "as back": back}[ahead_is]
+    return (sign * torch.where(before >= 0, back * steps, cost_ahead * steps)).float()
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=2,
+    trains="a bias that tells before from after",
+    text="""
+    An encoder looks in both directions, and ALiBi's bias is alike on both sides: it cannot tell
+    before from after. Make one that can. A key that stands n steps *before* the query gets
+    `-back * n`, one that stands n steps *after* it `-ahead * n`; the token itself gets 0.
+    """,
+    reference=_two_sided,
+    probes=[(3, 1.0, 0.25), (4, 0.5, 2.0), (6, 0.125, 0.5)],
+    mistakes=[
+        wrong(
+            "what is far is preferred",
+            "position",
+            "The bias is added to the score, so distance has to lower it: mind the minus.",
+            sign=1,
+        ),
+        wrong(
+            "before and after are exchanged",
+            "position",
+            "Rows are queries: in row 0 all other keys stand after the query.",
+            sides="swapped",
+        ),
+        wrong(
+            "looking ahead costs nothing",
+            "position",
+            "Keys after the query get -ahead for each step, too.",
+            ahead_is="free",
+        ),
+        wrong(
+            "both sides cost the same",
+            "position",
+            "Keys before the query cost `back` a step, keys after it `ahead`.",
+            ahead_is="as back",
+        ),
+        wrong(
+            "distances count from 1",
+            "off by one",
+            "The token itself has distance 0 and gets no bias.",
+            extra=1,
+        ),
+        wrong(
+            "the distance is squared",
+            "position",
+            "ALiBi's cost grows in a line: twice as far costs twice as much.",
+            power=2,
+        ),
+    ],
+    hints=[
+        "positions[:, None] - positions is query minus key. Where is it negative?",
+        "torch.where picks one of two formulas, entry by entry.",
+        "Past: minus back times the difference. Future: the difference is below 0 already.",
+    ],
+    right_variants=[
+        lambda T, back, ahead: torch.tensor(
+            [[-back * (q - k) if k <= q else -ahead * (k - q) for k in range(T)] for q in range(T)]
+        ),
+        lambda T, back, ahead: (
+            -(
+                back * (torch.arange(T)[:, None] - torch.arange(T)).clamp(min=0)
+                + ahead * (torch.arange(T) - torch.arange(T)[:, None]).clamp(min=0)
+            )
+        ),
+        lambda T, back, ahead: (
+            -torch.cdist(*2 * [torch.arange(T).double()[:, None]])
+            * (back * torch.ones(T, T).tril() + ahead * torch.ones(T, T).triu(1))
+        ),
+    ],
+    map_of=lambda bias: bias,
+)
+def two_sided_bias(T, back, ahead):
+    """A bias of the scores that costs `back` a step before the query, `ahead` a step after it.
+
+    T: number of tokens; back, ahead: above 0. Returns (T, T), queries down, keys across.
+    """
+    positions = torch.arange(T)
+    before = positions[:, None] - positions  # query minus key: below 0 in the future
+    return torch.where(before >= 0, -back * before, ahead * before)
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="from a slope to weights",
+    text="""
+    A head with ALiBi has the slope 1/2. All keys are equally good by what they say. How many times
+    as much weight does the token itself get as the key 6 steps before it? An expression with
+    `math.exp` is welcome.
+    """,
+    mistakes=[
+        wrong(
+            "the difference of the scores is given",
+            "normalisation",
+            "The scores differ by that much; weights go through a softmax, so take e to it.",
+            answer=3.0,
+        ),
+        wrong(
+            "the ratio is upside down",
+            "position",
+            "That is how much the far key gets of the near one's weight.",
+            answer=math.exp(-3),
+        ),
+        wrong(
+            "a power of 2 is taken",
+            "normalisation",
+            "Softmax raises e to the scores; powers of 2 stand in the slopes only.",
+            {"answer": 64.0},
+            answer=8.0,
+        ),
+        wrong(
+            "the slope is forgotten",
+            "scale",
+            "Each step costs 1/2, not 1.",
+            {"answer": 6.0},
+            answer=math.exp(6),
+        ),
+    ],
+    hints=[
+        "What is added to the score of the key 6 steps back, and what to that of the token itself?",
+        "Two weights of one row have the same denominator; it drops out of their ratio.",
+        "The ratio of the weights is e to the difference of the scores.",
+    ],
+)
+def weight_ratio():
+    """Weight of the token itself divided by that of the key 6 steps before it"""
+    return math.exp(3)
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="reading the kind of positions off a map",
+    text="""
+    One head reads the same word five times, *no no no no no*, without a mask. Its **scores**,
+    before the softmax:
+
+    |  | 0 | 1 | 2 | 3 | 4 |
+    |---|---|---|---|---|---|
+    | **0** | 0.4 | 0.9 | 0.2 | -0.6 | -0.8 |
+    | **1** | 0.1 | 0.7 | 0.6 | 0.1 | -0.3 |
+    | **2** | -0.2 | 0.2 | 0.7 | 0.8 | 0.5 |
+    | **3** | -0.3 | -0.2 | 0.5 | 1.1 | 0.9 |
+    | **4** | -0.1 | -0.2 | 0.1 | 0.8 | 0.8 |
+
+    How does this model know positions? `"a"`: not at all. `"b"`: codes are added to the
+    embeddings. `"c"`: rotary positions. `"d"`: a bias of the scores that depends on distance.
+    """,
+    mistakes=[
+        wrong(
+            "a model without positions is seen",
+            "position",
+            "Without positions equal words get equal scores, and all 25 would be one number.",
+            answer="a",
+        ),
+        wrong(
+            "rotary positions are seen",
+            "position",
+            "Equal words, turned: their score depends on distance only, so each diagonal would "
+            "hold one number.",
+            answer="c",
+        ),
+        wrong(
+            "a bias of the scores is seen",
+            "position",
+            "Equal words plus a number per distance: each diagonal would hold one number.",
+            answer="d",
+        ),
+    ],
+    hints=[
+        "The words are equal, so all differences come from the places.",
+        "Follow a diagonal: its cells have one distance. Do they have one score?",
+        "Which of the ways depends on where the two stand, and not on their distance alone?",
+    ],
+)
+def map_of_places():
+    """The letter of the way in which this model knows positions"""
+    return "b"

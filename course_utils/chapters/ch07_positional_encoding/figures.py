@@ -1,4 +1,4 @@
-"""Diagrams of sequences: positions, three ways to connect tokens, and the Bahdanau decoder."""
+"""The diagram of positions: the table of sines and cosines, and its pairs as clock hands."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def positional_encoding():
         sheet.text(x, 3.6, f"columns {2 * pair}, {2 * pair + 1}", SMALL)
         turn = 2 * np.pi * 10000 ** (2 * pair / d_model)
         sheet.text(x, 1.85, f"one turn in\n{turn:.0f} positions", SMALL)
-    sheet.text(5.85, 1.2, "across: cosine, up: sine, for positions 0 to 7", SMALL, FAINT)
+    sheet.text(5.85, 1.2, "across: sine, up: cosine, for positions 0 to 7", SMALL, FAINT)
     sheet.text(5.85, 0.75, "k positions further is the same turn everywhere:\n"
                "a rotation that depends on k only", SMALL)  # fmt: skip
     return sheet
@@ -38,7 +38,7 @@ def _hand(sheet, x, y, radius, pairs, colour):
     """The clock of one frequency: a dot per position, the hands of positions 0 and 1."""
     sheet.circle(x, y, radius, colour=FAINT, filled=False)
     for position, (sine, cosine) in enumerate(pairs):
-        tip = x + radius * cosine, y + radius * sine
+        tip = x + radius * sine, y + radius * cosine
         if position < 2:
             sheet.arrow((x, y), tip, colour=colour, dashed=position == 1)
         sheet.circle(*tip, 0.05, colour=colour)
