@@ -1375,47 +1375,40 @@ def layout_mistake():
     notebook=NOTEBOOK,
     minutes=6,
     difficulty=2,
-    trains="predicting how many heads a task needs",
+    trains="what a linear reader makes of two heads",
     text="""
-    Every guest shall name a third person too: the neighbour on the other side, seven seats back.
-    What is the smallest number of heads with which training on this page answers all three
-    questions, with a linear reader? Write down the number, then set `SEATS_BACK = (1, 4, 7)` and
-    train with 1, 2, 3 and 4 heads.
+    Every guest shall name three people: L on the left, O opposite, and R on the right. Two heads
+    are set by hand: head 0 hands over half of L's name and half of O's, head 1 half of O's and half
+    of R's. A linear reader scores each name with a · (its amount in head 0) + b · (its amount in
+    head 1). With which a and b does L get the highest score of all names? `"a"`: a = 1, b = 0.
+    `"b"`: a = 1, b = 1. `"c"`: a = 1, b = -1. `"d"`: a = -1, b = 1.
     """,
     mistakes=[
         wrong(
-            "as many heads as for two questions",
+            "head 0 alone is taken to tell L from O",
             "head layout",
-            "With three questions and two channels, two of the answers share one: train and see.",
-            answer=2,
+            "In head 0 both come in the same amount, so their scores are equal.",
+            answer="a",
         ),
         wrong(
-            "one head is taken to be enough",
+            "the sum of both heads is taken to favour L",
             "head layout",
-            "One head could not keep two answers apart for a linear reader, let alone three.",
-            answer=1,
+            "O comes in both heads, so the sum names O.",
+            answer="b",
         ),
         wrong(
-            "the number of heads is taken to be a power of two",
+            "the roles of the two heads are exchanged",
             "head layout",
-            "It only has to divide d_model; 36 can be shared out among three heads.",
-            {"answer": 8},
-            answer=4,
-        ),
-        wrong(
-            "every seat between is counted",
-            "head layout",
-            "A head looks at any distance in one step; what counts is how many answers there are.",
-            {"answer": 12},
-            answer=7,
+            "L stands in head 0; a negative number there lowers its score.",
+            answer="d",
         ),
     ],
     hints=[
-        "What did one head do with two questions, and what did two heads do?",
-        "How many people's names must reach the reader separately?",
-        "Run train(heads, seed=0) with the new SEATS_BACK for each number of heads.",
+        "Write down both amounts for L, for O, for R, and for somebody not looked at.",
+        "O stands in both heads and L in one. How can the second head be used against O?",
+        "Compute four scores for each choice; somebody not looked at always gets 0.",
     ],
 )
-def heads_for_three():
-    """The smallest number of heads that answers all three questions"""
-    return 3
+def reader_of_two_heads():
+    """The letter of the reader that names the person on the left"""
+    return "c"
