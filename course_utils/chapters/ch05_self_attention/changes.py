@@ -39,7 +39,7 @@ CHANGES = [
     ("c05-task", "< 0.25", "< 0.5"),
     ("c05-model", "lr=0.01", "lr=0.001"),
     ("c05-model", "k=16", "k=4"),
-    ("c05-maps", "the cat sings on the street", "the teacher reads on the school"),
+    ("c05-maps", "the cat walks on the street", "the teacher reads on the school"),
     ("c05-guess-ask", "...", "0.1"),
     ("c05-ask", "the pilot waits on the bed loud?", "the horse laughs on the roof outside?"),
     ("c05-ask", "the pilot waits on the bed loud?", "the pilot dances on the bed loud?"),
