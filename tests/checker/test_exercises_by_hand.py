@@ -329,7 +329,9 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "answer", "mistakes"), MISTAKES, ids=lambda x: str(x)[:60])
+@pytest.mark.parametrize(
+    ("name", "answer", "mistakes"), MISTAKES, ids=lambda x: getattr(x, "__name__", str(x)[:60])
+)
 def test_a_learners_mistake_gets_its_name(name, answer, mistakes):
     result = check(name, answer)
     assert sorted(result.mistakes) == sorted(mistakes), str(result)
