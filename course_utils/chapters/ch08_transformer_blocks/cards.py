@@ -413,7 +413,7 @@ CARDS = [
             "relu(relu(x @ W_1 + b_1) @ W_2 + b_2)": "After the second map there is no activation.",
             "relu(x @ W_1) @ W_2": "The biases are missing.",
         }, ["max(0, x @ W_1 + b_1) @ W_2 + b_2", "FFN(x) = max(0, x W_1 + b_1) W_2 + b_2"]),
-        "Two linear maps with a bend between them, the same for every position.",
+        "Two linear maps with an activation between them, the same for every position.",
     ),
     card(
         "ffn-parameters", "block", "counting", "002-89 002-84",

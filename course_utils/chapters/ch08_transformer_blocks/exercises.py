@@ -12,7 +12,7 @@ from course_utils.checker.model import exercise, wrong
 from course_utils.checker.probes import draw
 from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.masks import causal_mask, mask_from_valid_lens
-from course_utils.models.transformer import PositionWiseFFN
+from course_utils.models.transformer import EncoderBlock, PositionWiseFFN
 
 NOTEBOOK = "08_transformer_blocks"
 
@@ -285,7 +285,7 @@ def _feed(
         wrong(
             "the activation is missing",
             "activation",
-            "Two linear layers without a bend between them are one linear layer.",
+            "Two linear layers without an activation between them are one linear layer.",
             at="none",
         ),
         wrong(
@@ -309,7 +309,7 @@ def _feed(
         wrong(
             "another activation is used",
             "activation",
-            "The paper has ReLU, max(0, x); note 002 and many later models have GELU.",
+            "The paper has ReLU, max(0, x); many later models have GELU.",
             {"activation": "tanh"},
             {"activation": "sigmoid"},
             {"activation": "silu"},
@@ -1163,8 +1163,8 @@ _SIZES = SimpleNamespace(attention=4 * 64 * 64, ffn=2 * 64 * 256 + 256 + 64, nor
     difficulty=2,
     trains="counting the parameters of a block",
     text="""
-    How many parameters has an encoder block with `d_model=64`, 4 heads and `d_ff=256`? The four
-    maps of its attention have no biases; all else has what it usually has.
+    How many parameters does an encoder block have with `d_model=64`, 4 heads and `d_ff=256`? The
+    four maps of its attention have no biases; all else has what it usually has.
     """,
     mistakes=[
         wrong(
@@ -1235,7 +1235,7 @@ def encoder_block_parameters():
         wrong(
             "one mean per sentence and feature is counted",
             "norm statistics",
-            "That is what note 001 says. The mean runs over the features and not the positions.",
+            "The mean runs over the features and not the positions.",
             answer=2 * 24,
         ),
         wrong(
@@ -1281,14 +1281,15 @@ def layer_norm_means():
     difficulty=1,
     trains="what BatchNorm takes its mean over",
     text="""
-    The same batch, (2, 100, 24), goes through `nn.BatchNorm1d(24)`, as (2, 24, 100), which is the
-    order it wants. How many means does it take?
+    A batch has shape (2, 100, 24): sentences, positions, features. It goes through
+    `nn.BatchNorm1d(24)`, as (2, 24, 100), which is the order it wants. How many means does that
+    take?
     """,
     mistakes=[
         wrong(
             "one mean per position and feature is counted",
             "norm statistics",
-            "That is what note 001 says. The mean runs over the sentences and the positions.",
+            "The mean runs over the sentences and the positions.",
             answer=100 * 24,
         ),
         wrong(
@@ -1323,7 +1324,7 @@ def layer_norm_means():
     ],
 )
 def batch_norm_means():
-    """Means that nn.BatchNorm1d(24) takes of the same batch:"""
+    """Means that nn.BatchNorm1d(24) takes of a batch (2, 100, 24):"""
     return 24
 
 
@@ -1380,3 +1381,554 @@ def batch_norm_means():
 def residual_gradient():
     """The factor of the gradient through ten layers y = x + 0.1 x (three digits are enough):"""
     return 1.1**10
+
+
+def _absolute(d, *, form="right"):
+    eye, zero = torch.eye(d), torch.zeros(d, d)
+    W_1, W_2 = torch.cat([eye, -eye], 1), torch.cat([eye, eye])
+    b_1, b_2 = torch.zeros(2 * d), torch.zeros(d)
+    if form == "positive half":
+        W_2 = torch.cat([eye, zero])
+    elif form == "negative half":
+        W_2 = torch.cat([zero, eye])
+    elif form == "subtracted":
+        W_2 = torch.cat([eye, -eye])
+    elif form == "no sign":
+        W_1 = torch.cat([eye, eye], 1)
+    elif form == "averaged":
+        W_2 = W_2 / 2
+    elif form == "features mixed":
+        W_2 = torch.ones(2 * d, d)
+    return W_1, b_1, W_2, b_2
+
+
+def play_absolute(answer, d, x):
+    """The learner's numbers, in the network of the chapter."""
+    W_1, b_1, W_2, b_2 = (torch.as_tensor(part, dtype=torch.float32) for part in answer(d))
+    return torch.relu(x @ W_1 + b_1) @ W_2 + b_2
+
+
+def _absolute_interleaved(d):
+    W_1 = torch.zeros(d, 2 * d)
+    for i in range(d):
+        W_1[i, 2 * i], W_1[i, 2 * i + 1] = 1.0, -1.0
+    return W_1, torch.zeros(2 * d), W_1.T.abs(), torch.zeros(d)
+
+
+def _absolute_by_correction(d):
+    """|x| = 2 relu(x) - x, and x = relu(x + 8) - 8 for the numbers of the probes."""
+    W_1 = torch.cat([torch.eye(d), torch.eye(d)], 1)
+    b_1 = torch.cat([torch.zeros(d), torch.full((d,), 8.0)])
+    return W_1, b_1, torch.cat([2 * torch.eye(d), -torch.eye(d)]), torch.full((d,), 8.0)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="setting the numbers of a network by hand",
+    text="""
+    No training: choose `W_1`, `b_1`, `W_2` and `b_2` so that the network
+    `relu(x @ W_1 + b_1) @ W_2 + b_2` turns every feature into its absolute value: (2, -3) into
+    (2, 3). You choose how wide it is; the check tries several `d`.
+    """,
+    reference=_absolute,
+    play=play_absolute,
+    probes=[(2, *draw(121, (1, 1, 2))), (3, *draw(122, (1, 3, 3))), (5, *draw(123, (2, 2, 5)))],
+    mistakes=[
+        wrong(
+            "only the positive numbers come through",
+            "activation",
+            "One ReLU keeps what is above 0; a second hidden unit has to catch what is below.",
+            form="positive half",
+        ),
+        wrong(
+            "only the negative numbers come through",
+            "activation",
+            "relu(-x) is |x| for negative x and 0 for the others: those need a unit, too.",
+            form="negative half",
+        ),
+        wrong(
+            "the two halves are subtracted",
+            "activation",
+            "relu(x) - relu(-x) is x again; |x| is their sum.",
+            form="subtracted",
+        ),
+        wrong(
+            "both hidden units of a feature see the same sign",
+            "activation",
+            "Then both are off for negative x: one has to see x, the other -x.",
+            form="no sign",
+        ),
+        wrong(
+            "the two halves are averaged",
+            "averaging",
+            "Only one of the two is on at a time, so that their sum is |x| already.",
+            form="averaged",
+        ),
+        wrong(
+            "the features are mixed",
+            "projection",
+            "Each feature of the result belongs to one feature of the input.",
+            form="features mixed",
+        ),
+    ],
+    hints=[
+        "One feature first, d = 1. What does relu(x) give for 2 and for -3, and what relu(-x)?",
+        "Two hidden units a feature: one sees x, one sees -x.",
+        "torch.cat of two identity matrices, one with a sign; along which axis for W_1, for W_2?",
+    ],
+    right_variants=[
+        _absolute_interleaved,
+        _absolute_by_correction,
+        lambda d: (
+            torch.eye(d).repeat(1, 2) * torch.tensor([2.0, -2.0]).repeat_interleave(d),
+            torch.zeros(2 * d),
+            torch.eye(d).repeat(2, 1) / 2,
+            torch.zeros(d),
+        ),
+    ],
+)
+def absolute_network(d):
+    """The numbers of a network that computes |x| in every one of d features.
+
+    Returns W_1 (d, d_ff), b_1 (d_ff,), W_2 (d_ff, d), b_2 (d,), with a d_ff of your choice.
+    """
+    eye = torch.eye(d)
+    return torch.cat([eye, -eye], 1), torch.zeros(2 * d), torch.cat([eye, eye]), torch.zeros(d)
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="reading off a stream how a stack is built",
+    text="""
+    Four untrained stacks of 48 sub-layers; each row is the spread (standard deviation) of the
+    stream on its way up:
+
+    | | at the bottom | after 16 | after 32 | after 48 |
+    |---|---|---|---|---|
+    | **A** | 1.0 | 2.9 | 3.5 | 4.2 |
+    | **B** | 1.0 | 1.0 | 1.0 | 1.0 |
+    | **C** | 1.0 | 6e-5 | 8e-9 | 8e-13 |
+    | **D** | 1.0 | 16 | 84 | 570 |
+
+    Which is which? Write the four letters in this order: plain, residual only, post-norm, pre-norm.
+    """,
+    mistakes=[
+        wrong(
+            "pre-norm and residual only are exchanged",
+            "norm place",
+            "In pre-norm every sub-layer reads numbers of the same size and adds about the same; "
+            "without a norm it adds in proportion to what it reads, and that multiplies.",
+            answer="CABD",
+        ),
+        wrong(
+            "pre-norm and post-norm are exchanged",
+            "norm place",
+            "Post-norm normalises the stream itself, after every sum.",
+            answer="CDAB",
+        ),
+        wrong(
+            "plain layers and post-norm are exchanged",
+            "residual",
+            "A norm brings the spread back to 1; nothing does that in plain layers.",
+            answer="BDCA",
+        ),
+        wrong(
+            "the two stacks without a norm are exchanged",
+            "residual",
+            "Adding keeps what was there: a stack that loses its input has no residual connection.",
+            answer="DCBA",
+        ),
+    ],
+    hints=[
+        "One row does not move at all. Which stack normalises the stream itself?",
+        "Two rows grow: one by about the same factor each time, one more and more slowly.",
+        "If every sub-layer adds something of the same size, the variance grows in a line.",
+    ],
+)
+def stream_of_stack():
+    """Four letters, in the order plain, residual only, post-norm, pre-norm"""
+    return "CDBA"
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="finding a leak that no mask closes",
+    text="""
+    How strongly does output t (row) of a decoder block depend on its input s (column)? A colleague
+    measured:
+
+    | | 0 | 1 | 2 | 3 |
+    |---|---|---|---|---|
+    | **0** | 1.00 | 0.08 | 0.08 | 0.09 |
+    | **1** | 0.50 | 0.90 | 0.07 | 0.08 |
+    | **2** | 0.48 | 0.28 | 0.72 | 0.08 |
+    | **3** | 0.13 | 0.20 | 0.25 | 0.80 |
+
+    What is wrong? `"a"`: nothing, so small numbers come from rounding. `"b"`: the causal mask is
+    missing. `"c"`: the norms take one mean over all positions. `"d"`: the residual connection is
+    missing. `"e"`: the causal mask is transposed.
+    """,
+    mistakes=[
+        wrong(
+            "the small numbers are taken for rounding",
+            "mask direction",
+            "Rounding in float32 is about 0.0000001; what a mask hides is exactly 0.",
+            answer="a",
+        ),
+        wrong(
+            "the mask is taken to be missing",
+            "mask missing",
+            "Then the numbers above the diagonal would be as large as those below it.",
+            answer="b",
+        ),
+        wrong(
+            "the residual connection is taken to be missing",
+            "residual",
+            "The large diagonal is the residual connection: each output depends most on its own "
+            "input.",
+            answer="d",
+        ),
+        wrong(
+            "the mask is taken to be transposed",
+            "mask direction",
+            "Then the larger numbers would stand above the diagonal.",
+            answer="e",
+        ),
+    ],
+    hints=[
+        "Below the diagonal the numbers are larger than above it. What does that say of the mask?",
+        "What stands above the diagonal is small, about the same everywhere, and not 0.",
+        "Something joins all positions a little and does not ask any mask.",
+    ],
+)
+def leak_past_the_mask():
+    """The letter of what is wrong"""
+    return "c"
+
+
+def _parallel(x, attention, ffn, norm, mask, *, form="right", masked="yes"):
+    mask = {"yes": mask, "inverted": ~mask}.get(masked)
+    read = norm(x)
+
+    def attend(z):
+        return attention(z, z, z, mask)
+
+    if form == "one after the other":
+        x = x + attend(read)
+        return x + ffn(norm(x))
+    if form == "network reads attention":
+        return x + ffn(attend(read))
+    if form == "post-norm":
+        return norm(x + attend(x) + ffn(x))
+    if form == "nobody reads the norm":
+        return x + attend(x) + ffn(x)
+    a = attend(x if form == "attention reads x" else read)
+    f = ffn(x if form == "network reads x" else read)
+    stream = {"no residual": 0 * x, "two residuals": 2 * x, "normed stream": read}.get(form, x)
+    return stream + a + f
+
+
+def _parallel_in_place(x, attention, ffn, norm, mask):
+    n = norm(x)
+    y = x.clone()
+    y += attention(n, n, n, mask, return_weights=True)[0]
+    y += ffn(n)
+    return y
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="a block of another shape",
+    text="""
+    Some large models (GPT-J, PaLM) let attention and network work *side by side*: both read the
+    same norm of the stream, and what both give is added to the stream at once. Build this parallel
+    block.
+    """,
+    reference=_parallel,
+    probes=[
+        (
+            *draw(124, (1, 3, 4)),
+            _attend(125, 4),
+            _sublayer(126, 4),
+            _norm(127, 4),
+            causal_mask(3),
+        ),
+        (
+            *draw(128, (2, 3, 6)),
+            _attend(129, 6),
+            _sublayer(130, 6),
+            _norm(131, 6),
+            mask_from_valid_lens(torch.tensor([3, 1]), 3),
+        ),
+    ],
+    mistakes=[
+        wrong(
+            "the network comes after attention",
+            "block order",
+            "That is the pre-norm block of the chapter; here both read the same norm of x.",
+            form="one after the other",
+        ),
+        wrong(
+            "the network reads what attention gives",
+            "block order",
+            "Neither waits for the other: both read norm(x).",
+            form="network reads attention",
+        ),
+        wrong(
+            "the sum is normalised, not what the two read",
+            "norm place",
+            "It is a pre-norm block: norm(x) is read, and the sum stays as it is.",
+            form="post-norm",
+        ),
+        wrong(
+            "nothing is normalised",
+            "norm place",
+            "Both read norm(x).",
+            form="nobody reads the norm",
+        ),
+        wrong(
+            "attention reads the stream without its norm",
+            "norm place",
+            "Both read norm(x).",
+            form="attention reads x",
+        ),
+        wrong(
+            "the network reads the stream without its norm",
+            "norm place",
+            "Both read norm(x).",
+            form="network reads x",
+        ),
+        wrong(
+            "the residual connection is missing",
+            "residual",
+            "What both give is added to x.",
+            form="no residual",
+        ),
+        wrong(
+            "the stream is added twice",
+            "residual",
+            "One sum of three: x, what attention gives, what the network gives.",
+            form="two residuals",
+        ),
+        wrong(
+            "the residual connection carries the normalised stream",
+            "residual",
+            "Only the two parts read norm(x); what is added to is x itself.",
+            form="normed stream",
+        ),
+        wrong(
+            "the mask is not passed on",
+            "mask missing",
+            "attention(queries, keys, values, mask): without it, it looks everywhere.",
+            masked="no",
+        ),
+        wrong(
+            "the mask is inverted",
+            "mask meaning",
+            "Here True = may look; hand the mask on as it is.",
+            masked="inverted",
+        ),
+    ],
+    hints=[
+        "How many norms are given, and how many tensors are there to be read?",
+        "Give norm(x) a name: it is used by attention three times and by the network once.",
+        "The result is a sum of three, and x itself is one of them.",
+    ],
+    right_variants=[
+        lambda x, attention, ffn, norm, mask: torch.stack(
+            [x, attention(*[norm(x)] * 3, mask), ffn(norm(x))]
+        ).sum(0),
+        lambda x, attention, ffn, norm, mask: (
+            x + ffn(norm(x)) + attention(norm(x), norm(x), norm(x), mask=mask)
+        ),
+        _parallel_in_place,
+    ],
+)
+def parallel_block(x, attention, ffn, norm, mask):
+    """A block whose two parts work side by side, in pre-norm.
+
+    x: (B, T, d); attention(queries, keys, values, mask), ffn(x) and norm(x) each give (B, T, d);
+    mask: boolean, True = may look. Returns (B, T, d).
+    """
+    read = norm(x)
+    return x + attention(read, read, read, mask) + ffn(read)
+
+
+def _identity(block, *, form="right"):
+    last = [block.attention.W_o.weight, block.ffn.output.weight, block.ffn.output.bias]
+    parts = {
+        "right": last,
+        "network only": last[1:],
+        "attention only": last[:1],
+        "bias left": last[:2],
+        "all": list(block.parameters()),
+        "values too": [*last, block.attention.W_v.weight],
+        "first layer": [last[0], block.ffn.hidden.weight, block.ffn.hidden.bias],
+        "hidden too": [*last, block.ffn.hidden.weight, block.ffn.hidden.bias],
+        "norms": [
+            p for norm in (block.addnorm1.norm, block.addnorm2.norm) for p in norm.parameters()
+        ],
+        "nothing": [],
+    }
+    for p in parts.get(form, last):
+        p.data.zero_()
+    if form == "frozen":
+        for p in last:
+            p.requires_grad_(False)
+    return block
+
+
+def play_identity(answer, d, x):
+    """What the changed block does to x, and whether its two parts can still learn."""
+    torch.manual_seed(d)
+    block = _seeded(EncoderBlock(d, 2, d + 1, norm_first=True), 132)
+    with torch.no_grad():
+        for add_norm in (block.addnorm1, block.addnorm2):
+            add_norm.norm.weight += 1.0
+    parameters = sum(p.numel() for p in block.parameters())
+    made = answer(block)
+    block = block if made is None else made
+    y = block(x)
+    outcome = {"what the block adds": (y - x).detach()}
+    ends = {"attention": block.attention.W_o.weight, "network": block.ffn.output.weight}
+    target = torch.linspace(-1, 1, y.numel()).reshape(y.shape)
+    if y.requires_grad:
+        (y * target).sum().backward()
+    for part, weight in ends.items():
+        outcome[f"{part} can learn"] = weight.grad is not None and bool((weight.grad != 0).any())
+    outcome["nothing is frozen"] = all(p.requires_grad for p in block.parameters())
+    outcome["all parameters are there"] = parameters == sum(p.numel() for p in block.parameters())
+    return outcome
+
+
+def _identity_by_hand(block):
+    block.attention.W_o.weight = nn.Parameter(torch.zeros_like(block.attention.W_o.weight))
+    for p in block.ffn.output.parameters():
+        p.data *= 0
+    return block
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=3,
+    trains="a deep stack that starts as if it were shallow",
+    text="""
+    Very deep stacks are easier to start when at first each block passes its input on unchanged, to
+    the last digit. Change the weights of a given pre-norm `EncoderBlock` so that it does, and so
+    that both its parts can still learn: after one backward pass neither `attention.W_o.weight` nor
+    `ffn.output.weight` may have a gradient of zeros only. Change nothing that need not be changed.
+    """,
+    reference=_identity,
+    play=play_identity,
+    probes=[(4, *draw(133, (1, 3, 4))), (6, *draw(134, (2, 2, 6)))],
+    mistakes=[
+        wrong(
+            "attention still adds something",
+            "neutral start",
+            "Both sub-layers add to the stream; look at the last matrix of attention, too.",
+            form="network only",
+        ),
+        wrong(
+            "the network still adds something",
+            "neutral start",
+            "Both sub-layers add to the stream; look at the last layer of the network, too.",
+            form="attention only",
+        ),
+        wrong(
+            "the last bias of the network is left",
+            "neutral start",
+            "A layer with a weight of zeros still adds its bias.",
+            form="bias left",
+        ),
+        wrong(
+            "every parameter is set to zero",
+            "neutral start",
+            "Then all that reaches the last matrices is zero, and so is their gradient: the block "
+            "can never learn.",
+            form="all",
+        ),
+        wrong(
+            "the values of attention are set to zero as well",
+            "neutral start",
+            "W_o learns from the values that reach it; if they are zero, so is its gradient.",
+            form="values too",
+        ),
+        wrong(
+            "the first layer of the network is set to zero, not the last",
+            "neutral start",
+            "Then the last layer still adds its bias, and its weight gets no gradient.",
+            form="first layer",
+        ),
+        wrong(
+            "both layers of the network are set to zero",
+            "neutral start",
+            "The last layer learns from the hidden units; if they are zero, so is its gradient.",
+            form="hidden too",
+        ),
+        wrong(
+            "the norms are set to zero",
+            "neutral start",
+            "The network then reads zeros, and still adds what its biases make of them.",
+            form="norms",
+        ),
+        wrong(
+            "the last weights are frozen",
+            "gradient",
+            "With requires_grad False they stay zero for ever.",
+            form="frozen",
+        ),
+        wrong(
+            "nothing has been changed",
+            "neutral start",
+            "The block still adds what its two sub-layers compute.",
+            form="nothing",
+        ),
+    ],
+    hints=[
+        "In pre-norm the block is x plus two sums. What must each sub-layer give at first?",
+        "A sub-layer gives zeros if its last layer does. Which parameters has that layer?",
+        "Change numbers in place, under torch.no_grad(); nn.Linear has a weight and maybe a bias.",
+    ],
+    right_variants=[
+        _identity_by_hand,
+        lambda block: [
+            nn.init.zeros_(p)
+            for p in (block.attention.W_o.weight, *block.ffn.output.parameters())
+        ] and block,
+        lambda block: block.load_state_dict(
+            {
+                name: torch.zeros_like(p)
+                if name.startswith(("attention.W_o", "ffn.output"))
+                else p
+                for name, p in block.state_dict().items()
+            }
+        ) and block,
+    ],
+)  # fmt: skip
+def start_as_identity(block):
+    """The block, so changed that it gives back its input and can still learn.
+
+    block: an `EncoderBlock` with norm_first=True; its parts are attention (W_q, W_k, W_v, W_o,
+    without bias), ffn (hidden, output), addnorm1 and addnorm2. Returns the block.
+    """
+    with torch.no_grad():
+        block.attention.W_o.weight.zero_()
+        block.ffn.output.weight.zero_()
+        block.ffn.output.bias.zero_()
+    return block
