@@ -19,6 +19,7 @@ CHAPTERS = (
     "05_self_attention",
     "06_multi_head_attention",
     "07_positional_encoding",
+    "08_transformer_blocks",
 )
 PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in CHAPTERS]
 each_chapter = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
