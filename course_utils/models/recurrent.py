@@ -18,23 +18,40 @@ from course_utils.models.masks import check_tokens, mask_from_lengths, mask_from
 class GRUEncoder(nn.Module):
     """Read the source; padding is left out, so a sentence means the same in any batch.
 
-    Source of encoder, decoder and GRU: Cho et al. 2014.
+    Source of encoder, decoder and GRU: Cho et al. 2014; read both ways: Bahdanau et al. 2015.
 
     Args:
         vocab_size, embed_size, num_hiddens, num_layers: sizes.
         dropout: between the layers, in training.
+        two_way: read from both ends, each way with half of the hidden units, so that the outputs
+            are as wide as those of a GRU that reads from the left only.
+
+    Raises:
+        ValueError: two ways cannot share an odd number of hidden units.
     """
 
-    def __init__(self, vocab_size, embed_size, num_hiddens, num_layers=1, dropout=0.0):
+    def __init__(
+        self, vocab_size, embed_size, num_hiddens, num_layers=1, dropout=0.0, two_way=False
+    ):
         super().__init__()
+        if two_way and num_hiddens % 2:
+            raise ValueError(f"two ways share num_hiddens={num_hiddens}: make it even")
         self.embedding = nn.Embedding(vocab_size, embed_size)
-        between = dropout if num_layers > 1 else 0.0
-        self.gru = nn.GRU(embed_size, num_hiddens, num_layers, batch_first=True, dropout=between)
+        self.num_hiddens, ways = num_hiddens, 2 if two_way else 1
+        self.gru = nn.GRU(
+            embed_size,
+            num_hiddens // ways,
+            num_layers,
+            batch_first=True,
+            dropout=dropout if num_layers > 1 else 0.0,
+            bidirectional=two_way,
+        )
 
     def forward(self, src: Tensor, src_lens: Tensor) -> tuple[Tensor, Tensor]:
         """(B, Ts) ids, (B,) lengths -> outputs (B, Ts, n) and the last state (L, B, n).
 
-        Outputs beyond a sentence's length are zero; its last state is that of its last real token.
+        Outputs beyond a sentence's length are zero; its last state is that of its last real token,
+        beside which stands, for the way back, that of its first token.
         """
         check_tokens(src, self.embedding.num_embeddings)
         mask_from_valid_lens(src_lens, src.shape[1], len(src))  # says what does not fit
@@ -46,6 +63,8 @@ class GRUEncoder(nn.Module):
         )
         outputs, state = self.gru(packed)
         outputs, _ = pad_packed_sequence(outputs, batch_first=True, total_length=src.shape[1])
+        if self.gru.bidirectional:  # (L * 2, B, n / 2): the ways of a layer follow each other
+            state = torch.cat([state[0::2], state[1::2]], dim=-1)
         return outputs, state
 
 
@@ -86,7 +105,7 @@ class GRUDecoder(nn.Module):
         self.gru = nn.GRU(
             embed_size + num_hiddens, num_hiddens, num_layers, batch_first=True, dropout=between
         )
-        self.deep_output = deep_output
+        self.num_hiddens, self.deep_output = num_hiddens, deep_output
         read_size = num_hiddens + embed_size if deep_output else 0
         self.output = nn.Linear(num_hiddens + read_size, vocab_size)
 
@@ -144,7 +163,7 @@ class Seq2Seq(nn.Module):
 
     def __init__(self, encoder: GRUEncoder, decoder: GRUDecoder):
         super().__init__()
-        sizes = [(part.gru.num_layers, part.gru.hidden_size) for part in (encoder, decoder)]
+        sizes = [(part.gru.num_layers, part.num_hiddens) for part in (encoder, decoder)]
         if sizes[0] != sizes[1]:
             raise ValueError(
                 "encoder and decoder must have the same num_layers and num_hiddens, got "

@@ -287,3 +287,47 @@ def test_encoder_and_decoder_of_different_sizes_are_refused(change):
     sizes = {"embed_size": E, "num_hiddens": N, "num_layers": LAYERS}
     with pytest.raises(ValueError, match=r"same num_layers and num_hiddens, got \(2, 8\) and"):
         Seq2Seq(GRUEncoder(SRC, **sizes), BahdanauDecoder(TGT, **sizes | change))
+
+
+# ---------------------------------------------------------------- both ways
+
+
+def test_each_way_is_a_gru_of_its_own_over_the_real_tokens():
+    encoder = GRUEncoder(SRC, E, N, LAYERS, two_way=True).double()
+    src, lens = ids(SRC, B, TS), torch.tensor([TS, 4, 1])
+    outputs, state = encoder(src, lens)
+    assert outputs.shape == (B, TS, N)
+    assert state.shape == (LAYERS, B, N)
+    for b, length in enumerate(lens.tolist()):
+        alone, last = encoder.gru(encoder.embedding(src[b : b + 1, :length]))
+        close(outputs[b, :length], alone[0])
+        close(state[-1, b], torch.cat([alone[0, -1, : N // 2], alone[0, 0, N // 2 :]]))
+        close(state[0, b], torch.cat([last[0, 0], last[1, 0]]))
+        assert (outputs[b, length:] == 0).all()
+
+
+def test_an_encoder_that_reads_both_ways_knows_later_words():
+    src = ids(SRC - 1, 1, TS)
+    changed = src.clone()
+    changed[0, -1] += 1
+    for two_way in (False, True):
+        encoder = GRUEncoder(SRC, E, N, two_way=two_way).double()
+        first = [encoder(x, torch.tensor([TS]))[0][0, 0] for x in (src, changed)]
+        assert torch.equal(*first) != two_way
+
+
+@both_decoders
+def test_both_ways_step_by_step_is_the_whole_sentence(decoder):
+    encoder = GRUEncoder(SRC, E, N, LAYERS, two_way=True)
+    model = Seq2Seq(encoder, decoder(TGT, E, N, LAYERS)).double().eval()
+    src, lens, tgt = ids(SRC, B, TS), torch.tensor([TS, 3, 2]), ids(TGT, B, TT)
+    state, steps = model.start(src, lens), []
+    for t in range(TT):
+        logits, state = model.decode(tgt[:, t : t + 1], state)
+        steps.append(logits)
+    close(torch.cat(steps, dim=1), model(src, lens, tgt))
+
+
+def test_two_ways_need_an_even_number_of_hidden_units():
+    with pytest.raises(ValueError, match="num_hiddens=7: make it even"):
+        GRUEncoder(SRC, E, 7, two_way=True)

@@ -1,4 +1,4 @@
-"""Exercises of notebook 04: the Bahdanau decoder, teacher forcing, the loss, and BLEU."""
+"""Exercises of notebook 04: teacher forcing, the loss, Bahdanau's decoder, two ways, BLEU."""
 
 import math
 from collections import Counter
@@ -1124,3 +1124,332 @@ def brevity_penalty(candidate_length, reference_length):
 def bleu_of_two():
     """BLEU up to pairs of words for the candidate a b b e d and the reference a b c d e f:"""
     return math.exp(1 - 6 / 5) * (4 / 5 * 1 / 4) ** 0.5
+
+
+def _leaky(x, sign):
+    """A recurrent reader, (B, T, e) -> (B, T, 2): each state is half of the last, and the input."""
+    into = torch.linspace(-1.0, 1.5, x.shape[-1] * 2).reshape(-1, 2) * sign
+    state, states = torch.zeros(len(x), 2), []
+    for now in (x @ into).unbind(1):
+        state = 0.5 * state + now.tanh()
+        states.append(state)
+    return torch.stack(states, dim=1)
+
+
+def read_one(x):
+    """The reader of the way there that the probes hand over."""
+    return _leaky(x, 1.0)
+
+
+def read_two(x):
+    """The reader of the way back that the probes hand over, with weights of its own."""
+    return _leaky(x.square(), -0.7)
+
+
+def _both(
+    x, there, back, *,
+    turned="time", restored="time", reader="own", join="features", order="there first",
+):  # fmt: skip
+    axis = {"time": 1, "batch": 0, "features": 2}
+    first, backwards = there(x), x.flip(axis[turned]) if turned != "never" else x
+    second = (there if reader == "same" else back)(backwards)
+    second = second.flip(axis[restored]) if restored != "never" else second
+    both = [first, second] if order == "there first" else [second, first]
+    if join == "sum":
+        return first + second
+    if join == "mean":
+        return (first + second) / 2
+    return torch.cat(both, dim=1 if join == "time" else -1)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="reading a sentence from both ends",
+    text="""
+    Two readers, `there` and `back`, both run from the first position of what they are given to the
+    last. Let `there` read the sentence as it is and `back` read it from its end, and put side by
+    side what the two know at each token, that of `there` first. All sentences are equally long.
+    """,
+    reference=_both,
+    probes=[
+        (*draw(51, (1, 3, 2)), read_one, read_two),
+        (*draw(52, (2, 4, 3)), read_one, read_two),
+        (*draw(53, (3, 5, 2)), read_one, read_two),
+    ],
+    mistakes=[
+        wrong(
+            "what the way back says is not turned round again",
+            "position",
+            "Its first output belongs to the last token: turn the outputs, too.",
+            restored="never",
+        ),
+        wrong(
+            "both readers read from the left",
+            "position",
+            "Turn the sentence round along the axis of the tokens before back reads it.",
+            {"turned": "batch", "restored": "batch"},
+            turned="never",
+            restored="never",
+        ),
+        wrong(
+            "only the outputs are turned round",
+            "position",
+            "Then back has read from the left; turn the sentence before it reads, too.",
+            turned="never",
+        ),
+        wrong(
+            "the sentences of the batch are turned round",
+            "position",
+            "Axis 0 holds the sentences; the tokens stand along axis 1.",
+            turned="batch",
+            restored="never",
+        ),
+        wrong(
+            "the numbers of each token are turned round",
+            "position",
+            "The last axis holds the numbers of one token; the tokens stand along axis 1.",
+            {"turned": "features", "restored": "never"},
+            turned="features",
+            restored="features",
+        ),
+        wrong(
+            "one reader reads both ways",
+            "sharing",
+            "The way back has a reader of its own, with its own weights: back.",
+            reader="same",
+        ),
+        wrong(
+            "the two ways are added",
+            "averaging",
+            "Put them side by side with torch.cat: 2n numbers for each token.",
+            {"join": "mean"},
+            join="sum",
+        ),
+        wrong(
+            "the way back follows the way there",
+            "averaging",
+            "Joined along axis 1 it makes 2T tokens; join along the last axis.",
+            join="time",
+        ),
+        wrong(
+            "the way back stands first",
+            "averaging",
+            "The numbers of there come first.",
+            order="back first",
+        ),
+    ],
+    hints=[
+        "x.flip(1) turns the sentences round. What is then the first output of back about?",
+        "At position t both halves must be about token t.",
+        "So two things are turned round: what back reads, and what it gives.",
+    ],
+    right_variants=[
+        lambda x, a, b: torch.cat((a(x), torch.flip(b(torch.flip(x, [1])), [1])), dim=2),
+        lambda x, a, b: torch.cat(
+            [a(x), b(x[:, range(x.shape[1])[::-1]])[:, range(x.shape[1])[::-1]]], -1
+        ),
+        lambda x, a, b: torch.stack(
+            [
+                torch.cat([a(x[:, : t + 1])[:, -1], b(x[:, t:].flip(1))[:, -1]], dim=-1)
+                for t in range(x.shape[1])
+            ],
+            dim=1,
+        ),
+    ],
+)
+def both_ways(x, there, back):
+    """What two readers know at each token, one from the left and one from the right.
+
+    x: (B, T, e), there and back: readers (B, T, e) -> (B, T, n). Returns (B, T, 2n).
+    """
+    return torch.cat([there(x), back(x.flip(1)).flip(1)], dim=-1)  # (B, T, 2n)
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="what an unshifted target teaches",
+    text="""
+    Somebody forgets the shift and trains a decoder with `tgt_in` as inputs *and* as targets. The
+    loss falls to almost 0. Then it decodes greedily, as in this chapter. Which token does it say
+    first? Answer with the token, such as `"je"`.
+    """,
+    mistakes=[
+        wrong(
+            "the decoder is taken to translate",
+            "teacher forcing",
+            "It was never asked for the next token, so it has no reason to know it.",
+            {"answer": "suis"},
+            answer="je",
+        ),
+        wrong(
+            "the decoder is taken to stop at once",
+            "teacher forcing",
+            "tgt_in holds no <eos>, so this decoder has never been asked to say it.",
+            answer="<eos>",
+        ),
+        wrong(
+            "padding is taken for the answer",
+            "teacher forcing",
+            "Padding has no part in the loss, so nothing teaches a decoder to say it.",
+            answer="<pad>",
+        ),
+    ],
+    hints=[
+        "Write down inputs and targets of je suis chez moi . below each other.",
+        "With which rule, simpler than translating, can such a loss come down to 0?",
+        "What is the first thing that a decoder reads?",
+    ],
+)
+def says_first():
+    """The first token that the decoder says, in quotes"""
+    return "<bos>"
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="finding a fault by what it depends on",
+    text="""
+    A trained translator, in evaluation mode, says *j'ai perdu .* for *i lost .* when the sentence
+    comes alone, and something else when it stands in a batch beside a longer one. Which fault
+    explains that? `"a"`: padding counted in the loss when it was trained. `"b"`: the encoder's last
+    state is taken at the last column of the batch. `"c"`: the decoder was trained by teacher
+    forcing. `"d"`: too few updates.
+    """,
+    mistakes=[
+        wrong(
+            "the loss is blamed",
+            "padding in the loss",
+            "That changes the weights, but after training they are the same for every batch.",
+            answer="a",
+        ),
+        wrong(
+            "teacher forcing is blamed",
+            "teacher forcing",
+            "It makes a decoder rely on a right beginning, alone and in a batch alike.",
+            answer="c",
+        ),
+        wrong(
+            "too short a training is blamed",
+            "state",
+            "Then the translation may be bad, but the neighbours in the batch would not change it.",
+            answer="d",
+        ),
+    ],
+    hints=[
+        "What differs between the two runs, although the sentence is the same?",
+        "Only one of the four does something when the model is used.",
+        "Where does the short sentence end in the longer batch, and what stands behind it?",
+    ],
+)
+def batch_matters():
+    """The letter of the fault"""
+    return "b"
+
+
+def _by_hand(places, *, sign=-1.0, meet="places"):
+    n = len(places)
+    one_hot, nothing = torch.eye(n), torch.zeros(n, n)
+    queries, keys = {
+        "places": (one_hot[places], one_hot),
+        "turned round": (one_hot[places].T, one_hot),
+        "own place": (one_hot, one_hot),
+        "keys only": (nothing, one_hot),
+        "queries only": (one_hot, nothing),
+    }[meet]
+    return 3.0 * queries, 3.0 * keys, sign * 20.0 * torch.ones(n)
+
+
+def play_by_hand(answer, places):
+    """Where each query looks with these matrices, and whether it is sure of it."""
+    W_q, W_k, w_v = (torch.as_tensor(x).float() for x in answer(places))
+    one_hot = torch.eye(len(places))
+    scores = torch.tanh((one_hot @ W_q)[:, None] + (one_hot @ W_k)[None]) @ w_v.flatten()
+    weights = torch.softmax(scores, dim=-1)  # (Tq, Tk)
+    flat = weights.amax(-1) - weights.amin(-1) < 1e-4
+    heaviest = [-1 if even else k for k, even in zip(weights.argmax(-1).tolist(), flat)]
+    return {"heaviest key": heaviest, "weight of 0.9 or more": (weights.amax(-1) >= 0.9).tolist()}
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="an additive score by hand",
+    text="""
+    *a red car* is *une voiture rouge*: query 1 must look at key 2, query 2 at key 1. Set the
+    matrices of an additive score by hand so that query t looks at key `places[t]`, with a weight
+    of at least 0.9. Queries and keys are one-hot: query t and key t are both row t of the identity.
+    The score is $\\tanh(q W_q + k W_k)\\, w_v$. Each place is named once. The number of hidden
+    units is yours to choose.
+    """,
+    reference=_by_hand,
+    play=play_by_hand,
+    probes=[([0, 2, 1],), ([1, 2, 0],), ([3, 0, 4, 2, 1],)],
+    mistakes=[
+        wrong(
+            "the key that matches gets the lowest score",
+            "score",
+            "Where query and key meet in one unit, tanh is near 1 once; where they do not, "
+            "two units are near 1. So a sum prefers those that do not meet.",
+            sign=1.0,
+        ),
+        wrong(
+            "the order is turned round the wrong way",
+            "role of q, k, v",
+            "places[t] is the key of query t: row t of W_q has to meet row places[t] of W_k.",
+            meet="turned round",
+        ),
+        wrong(
+            "each query looks at its own place",
+            "role of q, k, v",
+            "That is the order of the source; row t of W_q has to meet row places[t] of W_k.",
+            meet="own place",
+        ),
+        wrong(
+            "all keys get the same score",
+            "role of q, k, v",
+            "A score that leaves out the queries or the keys cannot tell which belong together.",
+            {"meet": "keys only"},
+            meet="queries only",
+        ),
+    ],
+    hints=[
+        "Give each key a hidden unit of its own, and let each query switch on the unit of its key.",
+        "How many units are near 1 when query and key meet in one unit, and how many if not?",
+        "The pair that meets has the smaller sum of tanh. Which sign of w_v makes it win, and how "
+        "large must w_v be for 0.9?",
+    ],
+    right_variants=[
+        lambda p: (
+            9.0 * torch.eye(len(p))[p], 9.0 * torch.eye(len(p)), torch.full((len(p),), -30.0)
+        ),
+        lambda p: (
+            -4.0 * torch.eye(len(p))[p], -4.0 * torch.eye(len(p)), torch.full((len(p), 1), 12.0)
+        ),
+        lambda p: (
+            2.0 * torch.eye(len(p)),
+            2.0 * torch.eye(len(p))[torch.tensor(p).argsort()],
+            -25.0 * torch.ones(len(p)),
+        ),
+    ],
+)  # fmt: skip
+def word_order(places):
+    """Matrices of an additive score with which query t looks at key places[t].
+
+    places: list of n positions, each named once. Returns W_q (n, h), W_k (n, h) and w_v (h,).
+    """
+    n = len(places)
+    W_q = 3.0 * torch.eye(n)[places]  # row t switches on unit places[t]
+    return W_q, 3.0 * torch.eye(n), -20.0 * torch.ones(n)

@@ -24,8 +24,8 @@ def bahdanau_step():
     sheet.frame(0.15, 0.12, 4.1, 2.55)
     sheet.text(2.12, 0.3, GRUEncoder.__name__, bold=True)
     attention = sheet.box(2.1, 3.4, AdditiveAttention.__name__, WEIGHT, 3.6, 0.46)
-    words, weights, before = ["i'm", "home", ".", "<eos>"], [0.08, 0.85, 0.04, 0.03], None
-    for i, (word, weight) in enumerate(zip(words, weights, strict=True)):
+    before = None
+    for i, word in enumerate(["i'm", "home", ".", "<eos>"]):
         x = 0.65 + 0.85 * i
         sheet.text(x, 0.63, word)
         cell = sheet.box(x, 1.25, "GRU", LEARNED, 0.55, 0.4)
@@ -34,13 +34,13 @@ def bahdanau_step():
         sheet.arrow(cell.top, hidden.bottom)
         sheet.arrow(hidden.top, (x, attention.bottom[1]), colour=KEY)
         sheet.arrow((x, attention.top[1]), (x, 4.1), colour=WEIGHT)
-        sheet.cells(x - 0.25, 4.36, [[tint(WEIGHT, 1 - weight)]], 0.5, 0.26, line=FAINT)
+        sheet.cells(x - 0.25, 4.36, [[tint(WEIGHT, 0.75)]], 0.5, 0.26, line=FAINT)
         sheet.text(x, 4.52, f"$\\alpha_{i + 1}$", SMALL)
         if before:
             sheet.arrow(before.right, cell.left)
         before = cell
     sheet.text(3.3, 2.86, "keys = values\n(B, Ts, n)", SMALL, align="left")
-    sheet.text(1.93, 4.85, "weights (B, 1, 1, Ts)\nwhen the decoder says “chez”", SMALL)
+    sheet.text(1.93, 4.85, "weights (B, 1, 1, Ts);\nbefore training all about 1/4", SMALL)
 
     sheet.frame(5.4, 0.12, 7.9, 5.65)
     x = 6.55
@@ -51,9 +51,10 @@ def bahdanau_step():
     gru = sheet.box(x, 3.4, "GRU", LEARNED, 1.2, 0.4)
     linear = sheet.box(x, 4.45, "Linear", LEARNED, 1.2, 0.4)
     sheet.arrow((x, 0.76), embedding.bottom)
-    sheet.arrow(embedding.top, joined.bottom, text="(B, 1, embed)")
-    sheet.arrow(joined.top, gru.bottom, text="(B, 1, n + embed)")
+    sheet.arrow(embedding.top, joined.bottom, text="(B, 1, e)")
+    sheet.arrow(joined.top, gru.bottom, text="(B, 1, n + e)")
     sheet.arrow(gru.top, linear.bottom, text="$s_{t}$ (B, 1, n)")
+    sheet.arrow(joined.right, (7.65, 2.2), (7.65, 4.45), linear.right)
     sheet.arrow(linear.top, (x, 5.15))
     sheet.text(x, 5.3, "chez")
     context = sheet.box(4.75, 3.4, "context $c_t$", RESULT, 1.05)
@@ -71,7 +72,8 @@ FIGURES = {
         bahdanau_step,
         "One step of the Bahdanau decoder. The GRU encoder's outputs h1 to h4 for i'm home . "
         "<eos> are keys and values, the decoder's last state is the query, and additive attention "
-        "gives most weight to h2, home. The context is joined with the embedding of suis, goes "
-        "through the GRU, and the linear layer says chez.",
+        "gives each a weight, about 1/4 before training. Their weighted sum, the context, is "
+        "joined with the embedding of suis and goes through the GRU. From its new state, the "
+        "context and the embedding the linear layer gives the logits of the next word, chez.",
     ),
 }
