@@ -16,6 +16,7 @@ CHAPTERS = (
     "01_attention_pooling",
     "02_masked_softmax",
     "03_scoring_functions",
+    "04_bahdanau_translation",
     "05_self_attention",
     "06_multi_head_attention",
     "07_positional_encoding",
