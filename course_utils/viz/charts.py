@@ -212,6 +212,8 @@ def _name_ends(figure, ax, curves, gap=12):
 
 def _spread(heights, gap):
     """The heights, moved as little as possible (least squares) to be `gap` or more apart."""
+    if not len(heights):  # no end lies in the drawn range
+        return []
     order = np.argsort(heights, kind="stable")
     steps = gap * np.arange(len(heights))
     blocks = []  # (mean, size) of neighbours that move together

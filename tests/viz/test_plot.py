@@ -621,3 +621,9 @@ def test_a_large_mask_is_grey_without_hatching():
 def test_more_kinds_of_points_than_marks_are_refused():
     with pytest.raises(ValueError, match="points: give 1 to 7 of them, got 8"):
         plot.plot_curves([0], {"a": [0]}, "x", "y", points={str(i): ([0], [0]) for i in range(8)})
+
+
+def test_curves_whose_ends_all_lie_outside_the_drawn_range():
+    curves = {"a": [5.0, 6.0], "b": [7.0, 8.0]}
+    ax = plot.plot_curves([1, 2], curves, "x", "y", ylim=(0, 4), show=False).axes[0]
+    assert ax.get_ylim() == (0, 4)

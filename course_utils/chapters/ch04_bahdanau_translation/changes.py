@@ -8,7 +8,7 @@ CHANGES = [
     ("c04-batch", ', Pair("Go.", "Va !")', ""),
     ("c04-batch", 'Pair("Go.", "Va !")', 'Pair("Xyzzy!", "Zut !")'),
     ("c04-embedding", "[3, 7]", "[3, 3]"),
-    ("c04-encoder", "num_hiddens=16", "num_hiddens=12"),
+    ("c04-encoder", "e, n = 8, 16", "e, n = 4, 12"),
     ("c04-train", "epochs=1", "epochs=2"),
     ("c04-train", "lr=5e-3", "lr=5e-2"),
     ("c04-train", "batch_size=32", "batch_size=256"),
