@@ -101,7 +101,7 @@ def test_a_repair_is_right_on_every_input_and_quotes_the_learner(monkeypatch):
 
 def test_code_that_does_more_than_compute_is_not_run_with_changes():
     def writes(q, k, v):
-        open("nothing.txt").close()
+        open("nothing.txt", encoding="utf-8").close()
         return q, k
 
     assert not repair._only_computes(code_of(writes))
