@@ -109,7 +109,7 @@ def _count(
 
 def _meant(chapter: str | int, chapters: list[str]) -> str:
     """The notebook of that name, or of that number."""
-    number = f"{chapter}".zfill(2)
+    number = f"{chapter}".zfill(2) if f"{chapter}".isdigit() else ""
     for name in chapters:
         if chapter == name or number == name.split("_")[0]:
             return name

@@ -34,7 +34,7 @@ def test_right_answer_says_what_it_proves_and_what_comes_next():
     first, tried, then = str(result).splitlines()
     assert first == f"✓ {MASK}: right"
     assert re.fullmatch(r"  It gave what is due on \d\d inputs, small and large\.", tried)
-    assert re.fullmatch(r"  02_masked_softmax: \d of \d solved. Next: `\w+`\.", then)
+    assert re.fullmatch(r"  02_masked_softmax: \d+ of \d+ solved. Next: `\w+`\.", then)
 
 
 def test_an_endless_loop_is_stopped():

@@ -54,7 +54,7 @@ def test_a_row_for_each_chapter_and_on_request_for_each_of_its_exercises():
     assert lines[1].split() == ["chapter", "solved", "tried", "exercises"]
     assert [line.split()[0] for line in lines[2 : 2 + len(chapters)]] == sorted(chapters)
     assert f"03_scoring_functions 1 1 {len(there)}".split() in [line.split()[:4] for line in lines]
-    assert any("████░░░░░░░░░░░░░░░░" in line for line in lines)
+    assert any(re.search("█+░+", line) for line in lines)
     assert "<td>03_scoring_functions</td><td>1</td><td>1</td>" in progress()._repr_html_()
 
     chapter = progress("03_scoring_functions")
@@ -72,9 +72,9 @@ def test_a_chapter_may_be_named_by_its_number(chapter):
     assert str(progress(chapter)) == str(progress("03_scoring_functions"))
 
 
-@pytest.mark.parametrize("chapter", ["99", "3_scoring", "", "03_", 0, -1])
+@pytest.mark.parametrize("chapter", ["99", "3_scoring", "", "03_", -1])
 def test_a_chapter_without_exercises_is_refused(chapter):
-    with pytest.raises(ValueError, match=f"in {chapter!r}; chapters: 01_attention_pooling, "):
+    with pytest.raises(ValueError, match=f"in {chapter!r}; chapters: 00_start_here, "):
         progress(chapter)
 
 

@@ -296,7 +296,7 @@ def test_a_number_that_several_slips_give_lists_them():
 
 
 def test_none_for_a_number_is_no_missing_return():
-    assert "None was given, not a number" in str(check("conv_multiplications", None))
+    assert "None was given, not a number" in str(check("stack_multiplications", None))
 
 
 # ---------------------------------------------------------------- errors

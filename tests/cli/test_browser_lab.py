@@ -33,7 +33,7 @@ def colours(png):
 
 
 def test_heatmaps_are_drawn(lesson):
-    cell = lesson.go_to('show_heatmaps(scaled, "Keys"')
+    cell = lesson.go_to('show_heatmaps(scores, titles=["scores"]')
     pictures = cell.locator(".jp-OutputArea-output img")
     expect(pictures).to_have_count(2)
     assert colours(pictures.first.screenshot()) > 100

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -60,4 +61,4 @@ def test_bad_requests_are_refused():
 
 
 def test_the_stories_ship_with_the_package():
-    assert prose._PROSE.is_file()
+    assert Path(prose.__file__).with_name("prose.txt").is_file()

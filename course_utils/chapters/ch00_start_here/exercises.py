@@ -30,8 +30,8 @@ def _averages(weights, values, *, uses="own", axis="keys", divided=False):
     """,
     reference=_averages,
     probes=[
-        (torch.tensor([[0.5, 0.25, 0.25], [0.0, 0.2, 0.8]]), torch.tensor([10.0, 20.0, 40.0])),
         (torch.tensor([[0.1, 0.9], [0.75, 0.25], [0.6, 0.4]]), torch.tensor([-2.0, 3.0])),
+        (torch.tensor([[0.5, 0.25, 0.25], [0.0, 0.2, 0.8]]), torch.tensor([10.0, 20.0, 40.0])),
         (draw(901, (4, 4))[0].softmax(-1), draw(902, (4,))[0]),
     ],
     mistakes=[

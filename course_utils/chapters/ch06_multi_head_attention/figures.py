@@ -18,7 +18,7 @@ def multi_head_attention():
         grid = sheet.cells(x, y + half, colours, cell)
         sheet.text(grid.x, grid.top[1] + 0.16, name, SMALL)
         if shape:
-            sheet.text(grid.x, grid.bottom[1] - 0.16, shape, SMALL - 0.5)
+            sheet.text(grid.x, grid.bottom[1] - 0.16, shape, SMALL - 0.4)
         return grid
 
     x_in = matrix(0.25, middle, plain, "x", "(B, T, d_model)")
@@ -41,7 +41,7 @@ def multi_head_attention():
         colour = tint(hue, 0.3)
         for j, letter in enumerate("qkv"):
             before = sheet.cells(3.9 + 0.27 * j, y + half, [[colour] * 2] * tokens, cell)
-            sheet.text(before.x, before.top[1] + 0.1, letter, SMALL - 0.5)
+            sheet.text(before.x, before.top[1] + 0.1, letter, SMALL - 0.4)
         attend = sheet.box(5.2, y, f"attention\nhead {i}", hue, 0.85, 0.5, SMALL)
         after = sheet.cells(5.82, y + half, [[colour] * 2] * tokens, cell)
         sheet.arrow(before.right, attend.left)
@@ -50,7 +50,7 @@ def multi_head_attention():
     for x, name, note in ((4.2, "split_heads", "each (B, h, T, d_model / h)"),
                           (6.3, "transpose, flatten", "(B, T, d_model)")):  # fmt: skip
         sheet.text(x, 0.62, name, SMALL, bold=True)
-        sheet.text(x, 0.4, note, SMALL - 0.5)
+        sheet.text(x, 0.4, note, SMALL - 0.4)
     return sheet
 
 

@@ -35,7 +35,7 @@ CHANGES = [
     ("c08-names-run", "NameYourself(4, kind)", "NameYourself(1, kind)"),
     ("c08-warmup", "lr=6e-2", "lr=1e-3"),
     ("c08-encoder", "norm_first=True", "norm_first=False"),
-    ("c08-encoder-same", "torch.tensor([4])", "torch.tensor([0])"),
+    ("c08-encoder-same", "len(words) - 1", "0"),
     ("c08-whole", "norm_first=True", "norm_first=False"),
     ("c08-decoder", "torch.randn(1, 3, 16", "torch.randn(1, 1, 16"),
     ("c08-leak", "[steps, 16]), ", "[16]), "),
