@@ -62,8 +62,8 @@ def taught_in(rows: list[Row], where: dict[str, Section]) -> list[Section]:
     """The sections that teach most of these rows, in the order of reading."""
     times = Counter(section for row in rows for section in {where[cell] for cell in row.cells})
     teaching = {s: n for s, n in times.items() if s.chapter.number not in AFTERWARDS} or times
-    best = sorted(teaching, key=lambda section: -teaching[section])[:MOST]
     place = {section: i for i, section in enumerate(dict.fromkeys(where.values()))}
+    best = sorted(teaching, key=lambda section: (-teaching[section], place[section]))[:MOST]
     return sorted(best, key=place.__getitem__)
 
 

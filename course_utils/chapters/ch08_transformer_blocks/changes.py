@@ -38,7 +38,7 @@ CHANGES = [
     ("c08-encoder-same", "len(words) - 1", "0"),
     ("c08-whole", "norm_first=True", "norm_first=False"),
     ("c08-decoder", "torch.randn(1, 3, 16", "torch.randn(1, 1, 16"),
-    ("c08-leak", "[steps, 16]), ", "[16]), "),
+    ("c08-leak", "decoder_with([steps, 16])", "decoder_with([16])"),
     ("c08-root", "d, rows = 512", "d, rows = 16"),
     ("c08-pair", '"times d": 32.0', '"times d": 320.0'),
     ("c08-knob1", "tom found three roses for mary susan", "tom found roses"),
