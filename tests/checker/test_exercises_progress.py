@@ -70,6 +70,7 @@ def test_a_row_for_each_chapter_and_on_request_for_each_of_its_exercises():
 @pytest.mark.parametrize("chapter", [3, "3", "03"])
 def test_a_chapter_may_be_named_by_its_number(chapter):
     assert str(progress(chapter)) == str(progress("03_scoring_functions"))
+    assert str(progress(0)) == str(progress("00_start_here"))
 
 
 @pytest.mark.parametrize("chapter", ["99", "3_scoring", "", "03_", -1])
