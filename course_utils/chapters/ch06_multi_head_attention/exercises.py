@@ -855,11 +855,11 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS, _EMPTY)]
     notebook=NOTEBOOK,
     minutes=25,
     difficulty=3,
-    trains="the layer, and the six usual mistakes",
+    trains="the layer, and the usual mistakes",
     text="""
     The layer from memory, with padding: `real_keys` is True where a key is a real token. Make four
     `nn.Linear` maps, for queries, keys, values and output, in this order (or call them `W_q`,
-    `W_k`, `W_v`, `W_o`). A sentence without any real key gets zeros, not NaN. All six mistakes
+    `W_k`, `W_v`, `W_o`). A sentence without any real key gets zeros, not NaN. All mistakes
     of this chapter are known here.
     """,
     reference=_Layer,
