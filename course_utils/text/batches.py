@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -49,6 +50,7 @@ class Batch:
         return Batch(*(x.to(device) for x in (self.src, self.src_lens, self.tgt_in, self.tgt_out)))
 
 
+@collecting_later()
 def build_vocabs(pairs: Sequence[Pair], min_freq: int = 1) -> tuple[Vocab, Vocab]:
     """The English and the French vocabulary of some pairs."""
     return (
@@ -70,11 +72,12 @@ def encode_target(text: str, vocab: Vocab) -> list[int]:
 @collecting_later()
 def encode_pairs(pairs: Sequence[Pair], src_vocab: Vocab, tgt_vocab: Vocab) -> list[Example]:
     """Every pair as ids, in the same order."""
-    english, french = Words(src_vocab, "en"), Words(tgt_vocab, "fr")
+    sources = Words(src_vocab, "en").encode_all(pair.source for pair in pairs)
+    targets = Words(tgt_vocab, "fr").encode_all(pair.target for pair in pairs)
     bos, eos = Vocab.bos, Vocab.eos
     return [
-        Example([*english.encode(pair.source), eos], [bos, *french.encode(pair.target), eos])
-        for pair in pairs
+        Example([*source, eos], [bos, *target, eos])
+        for source, target in zip(sources, targets, strict=True)
     ]
 
 
@@ -86,11 +89,11 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """
     if not sequences:
         raise ValueError("a batch needs at least one sentence, got none")
-    lengths = [len(ids) for ids in sequences]
-    longest = max(lengths)
-    rows = [[*ids, *[Vocab.pad] * (longest - len(ids))] for ids in sequences]
-    # by way of NumPy, which reads nested lists three times as fast
-    return torch.from_numpy(np.array(rows, dtype=np.int64)), torch.tensor(lengths)
+    lengths = np.array([len(ids) for ids in sequences])
+    rows = np.full((len(sequences), lengths.max()), Vocab.pad, dtype=np.int64)  # (B, T)
+    real = np.arange(rows.shape[1]) < lengths[:, None]  # (B, T), true as many times as there are ids
+    rows[real] = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=lengths.sum())
+    return torch.from_numpy(rows), torch.from_numpy(lengths)
 
 
 def collate(examples: Sequence[Example]) -> Batch:

@@ -5,7 +5,7 @@ import os
 import random
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,14 +106,15 @@ def _parse(name: str, data: bytes) -> Corpus:
     corpus.lines = len(lines)
     for number, line in enumerate(lines, start=1):
         raw = line.split("\t")
-        columns = [normalise(column) for column in raw]
+        columns = [normalise(column) for column in raw[:2]]
         if reason := _fault(columns):
             corpus.dropped.setdefault(reason, []).append(number)
             continue
         corpus.pairs.append(Pair(columns[0], columns[1]))
-        if columns != raw:
-            for change in _changes(raw, columns):
-                corpus.mended.setdefault(change, []).append(number)
+        if raw[:2] != columns and _respelled(raw, columns):
+            corpus.mended.setdefault("unusual spaces, apostrophes or accents", []).append(number)
+        if len(raw) > 2:
+            corpus.mended.setdefault("more than two columns", []).append(number)
     if not corpus.pairs:
         raise CorpusError(f"{corpus}. A corpus has one pair a line: source, tab, target, in UTF-8")
     return corpus
@@ -141,12 +142,9 @@ def _lines(name: str, data: bytes) -> list[str]:
     return lines
 
 
-def _changes(raw: list[str], columns: list[str]) -> Iterator[str]:
-    """What `normalise` and the limit of two columns did to a line, outer spaces apart."""
-    if any(column.strip(" ") != mended for column, mended in zip(raw[:2], columns)):
-        yield "unusual spaces, apostrophes or accents"
-    if len(columns) > 2:
-        yield "more than two columns"
+def _respelled(raw: list[str], columns: list[str]) -> bool:
+    """Whether `normalise` did more to the first two columns than to strip outer spaces."""
+    return any(before.strip(" ") != after for before, after in zip(raw, columns))
 
 
 def _fault(columns: list[str]) -> str | None:

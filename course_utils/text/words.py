@@ -42,7 +42,12 @@ class Words:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a line, without reserved ones at its ends."""
-        return list(chain.from_iterable(map(self._ids.__getitem__, normalise(text).split(" "))))
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
+        """The same for many lines."""
+        ids = self._ids.__getitem__
+        return [list(chain.from_iterable(map(ids, normalise(text).split(" ")))) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The line that some ids spell."""
