@@ -91,7 +91,7 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         raise ValueError("a batch needs at least one sentence, got none")
     lengths = np.array([len(ids) for ids in sequences])
     rows = np.full((len(sequences), lengths.max()), Vocab.pad, dtype=np.int64)  # (B, T)
-    real = np.arange(rows.shape[1]) < lengths[:, None]  # (B, T), true as many times as there are ids
+    real = np.arange(rows.shape[1]) < lengths[:, None]  # (B, T), in the order of ids
     rows[real] = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=lengths.sum())
     return torch.from_numpy(rows), torch.from_numpy(lengths)
 
