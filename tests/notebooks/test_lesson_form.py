@@ -21,6 +21,7 @@ CHAPTERS = (
     "06_multi_head_attention",
     "07_positional_encoding",
     "08_transformer_blocks",
+    "09_transformer_translation",
 )
 PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in CHAPTERS]
 each_chapter = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

@@ -1,8 +1,10 @@
-"""Exercises of notebook 09: masks of a Transformer, decoding, and the key-value cache."""
+"""Exercises of notebook 09: masks, the whole model, leaks, heads, decoding, and the cache."""
 
+import functools
 import math
 
 import torch
+import torch.nn.functional as F
 
 from course_utils.chapters.ch02_masked_softmax.exercises import CAUSAL_MISTAKES, visible_keys
 from course_utils.checker.model import exercise, wrong
@@ -884,3 +886,645 @@ def cached_step(x, cache, table, W_q, W_k, W_v):
 def keys_without_cache():
     """Keys computed in one layer for 20 tokens without a cache:"""
     return 20 * 21 // 2
+
+
+def _blocks(seed, count, d):
+    """Toy blocks of an encoder and of a decoder: smooth, different from each other, not linear."""
+    matrices = draw(seed, *[(d, d)] * count, scale=0.4)
+
+    def encoder_block(W):
+        return lambda x: x + torch.tanh(x @ W + x.mean(1, keepdim=True))
+
+    def decoder_block(W):
+        return lambda y, memory: y + torch.tanh(y @ W + memory.mean(1, keepdim=True))
+
+    return [encoder_block(W) for W in matrices], [decoder_block(W.mT) for W in matrices]
+
+
+def _one_table(source, target, table, positions, encoder, decoder, *, scale="inputs",
+               placed="both", memory="top", out="table"):  # fmt: skip
+    root = math.sqrt(table.shape[1])
+    factor = {
+        "inputs": (root, root),
+        "none": (1.0, 1.0),
+        "source": (root, 1.0),
+        "target": (1.0, root),
+        "d": (root**2, root**2),
+        "divided": (1 / root, 1 / root),
+    }[scale]
+
+    def enter(tokens, factor, here):
+        codes = positions[: tokens.shape[1]]
+        if placed == "before the factor":
+            return (table[tokens] + codes) * factor
+        return table[tokens] * factor + (codes if here else 0.0)
+
+    x = enter(source, factor[0], placed in ("both", "source"))
+    levels = [x]
+    for block in encoder:
+        levels.append(block(levels[-1]))
+    y = enter(target, factor[1], placed in ("both", "target"))
+    for i, block in enumerate(decoder):
+        at = {"top": -1, "bottom": 0, "first block": 1, "level by level": min(i + 1, len(encoder))}
+        y = block(y, levels[at[memory]])
+    logits = y @ table.T
+    if out == "scaled":
+        logits = logits * root
+    return logits.softmax(-1) if out == "softmax" else logits
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=12,
+    difficulty=2,
+    trains="assembling a Transformer from its parts",
+    text="""
+    The paper's own model saves more than ours: source and target share one vocabulary, and **one**
+    table serves as embedding of the source, as embedding of the target and, transposed, as output
+    layer. Assemble this model from parts that are given. The factor of chapter 8 belongs to
+    both inputs, and to nothing else. Masks and norms are inside the blocks.
+    """,
+    reference=_one_table,
+    probes=[
+        (torch.tensor([[1, 2]]), torch.tensor([[0, 3]]), *draw(104, (4, 2), (3, 2)),
+         *_blocks(105, 2, 2)),
+        (torch.tensor([[1, 2, 3], [3, 0, 4]]), torch.tensor([[0, 2, 1, 4], [0, 4, 4, 1]]),
+         *draw(106, (5, 4), (6, 4)), *_blocks(107, 3, 4)),
+        (torch.tensor([[5, 2, 3, 1]]), torch.tensor([[0, 2]]), *draw(108, (6, 3), (5, 3)),
+         _blocks(109, 2, 3)[0], _blocks(110, 4, 3)[1]),
+    ],
+    mistakes=[
+        wrong("the embeddings are not multiplied by the root of d_model", "scale",
+              "A row of the table is about as long as 1, a position's code is longer: multiply by "
+              "the root.", scale="none"),
+        wrong("only the source's embeddings are multiplied by the root", "scale",
+              "The target comes from the same table and needs the same factor.", scale="source"),
+        wrong("only the target's embeddings are multiplied by the root", "scale",
+              "The source comes from the same table and needs the same factor.", scale="target"),
+        wrong("the embeddings are multiplied by d_model, not by its root", "scale",
+              "The factor is the square root of d_model.", scale="d"),
+        wrong("the embeddings are divided by the root of d_model", "scale",
+              "They are small as they are: multiply.", scale="divided"),
+        wrong("no positions are added", "position",
+              "Both inputs get the code of their position, row t of `positions` for token t.",
+              placed="none"),
+        wrong("the target gets no positions", "position",
+              "The decoder's tokens have places, too.", placed="source"),
+        wrong("the source gets no positions", "position",
+              "The encoder's tokens have places, too.", placed="target"),
+        wrong("the positions are multiplied by the root, too", "position",
+              "The factor belongs to the words alone; add the positions afterwards.",
+              placed="before the factor"),
+        wrong("each decoder block reads the encoder block of its own number", "block order",
+              "All decoder blocks read the same memory: what the last encoder block gave.",
+              memory="level by level"),
+        wrong("the decoder reads the first encoder block", "block order",
+              "The memory is what comes out of the whole encoder.", memory="first block"),
+        wrong("the encoder's blocks are left out", "block order",
+              "The memory is what comes out of the encoder, not what goes in.", memory="bottom"),
+        wrong("the logits are multiplied by the root as well", "scale",
+              "As an output the table is used as it is.", out="scaled"),
+        wrong("probabilities are returned", "normalisation",
+              "Return logits: no softmax at the end.", out="softmax"),
+    ],
+    hints=[
+        "Begin with a small function that both sides use: ids in, vectors with positions out.",
+        "Run all encoder blocks first. Every decoder block is handed what the last of them gave.",
+        "The score of word v at a position is the dot product of the vector there with row v.",
+    ],
+    right_variants=[
+        lambda s, t, E, P, enc, dec: functools.reduce(
+            lambda y, f: f(
+                y,
+                functools.reduce(
+                    lambda x, g: g(x), enc, E[s] * E.shape[1] ** 0.5 + P[None, : s.shape[1]]
+                ),
+            ),
+            dec,
+            E[t] * E.shape[1] ** 0.5 + P[None, : t.shape[1]],
+        ) @ E.mT,
+        lambda s, t, E, P, enc, dec: _one_table(
+            s, t, E.double(), P.double(), [_in_double(f) for f in enc], [_in_double(f) for f in dec]
+        ),
+        lambda s, t, E, P, enc, dec: torch.einsum(
+            "btd,vd->btv", _run(dec, _enter(t, E, P), _run(enc, _enter(s, E, P))), E
+        ),
+    ],
+)  # fmt: skip
+def one_table(source, target, table, positions, encoder, decoder):
+    """The logits of a Transformer whose three tables are one.
+
+    source: (B, S) ids, target: (B, T) ids as the decoder reads them, table: (V, d),
+    positions: (max_len, d), encoder: list of functions block(x (B, S, d)) -> (B, S, d),
+    decoder: list of functions block(y (B, T, d), memory (B, S, d)) -> (B, T, d).
+    Returns (B, T, V).
+    """
+    factor = math.sqrt(table.shape[1])
+    memory = table[source] * factor + positions[: source.shape[1]]  # (B, S, d)
+    for block in encoder:
+        memory = block(memory)
+    y = table[target] * factor + positions[: target.shape[1]]  # (B, T, d)
+    for block in decoder:
+        y = block(y, memory)
+    return y @ table.T
+
+
+def toy_decoder(seed, sees, vocabulary=5):
+    """A decoder for probes, whose output t depends on its inputs s where sees[t][s] is 1."""
+    sees = torch.tensor(sees, dtype=torch.float32)
+    steps = len(sees)
+    table, places, W = draw(seed, (vocabulary, 4), (steps, 4), (4, vocabulary))
+
+    def logits_of(target):
+        return torch.tanh(sees @ table[target] * 0.3 + places) @ W  # (1, T, V)
+
+    return logits_of
+
+
+def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judge="any",
+             layout="t s", true="leak"):  # fmt: skip
+    steps = target.shape[1]
+    before = logits_of(target)[0]
+    found = torch.zeros(steps, steps, dtype=torch.bool)
+    for s in range(steps):
+        other = target.clone()
+        if change == "that and all later":
+            other[0, s:] = (other[0, s:] + 1) % vocabulary
+        else:
+            other[0, s] = (other[0, s] + 1) % vocabulary
+        after = logits_of(other)[0]
+        if judge == "best token":
+            moved = before.argmax(-1) != after.argmax(-1)
+        else:
+            moved = (before - after).abs().amax(-1) > 1e-6
+        found[:, s] = moved
+    if change == "last only":
+        found[:, :-1] = False
+    if change == "next only":
+        found = found.triu(1).tril(1) | found.tril(0)
+    keep = {"later": found.triu(1), "own too": found.triu(0), "all": found,
+            "earlier": found.tril(-1)}[which]  # fmt: skip
+    keep = keep if true == "leak" else ~keep
+    return keep if layout == "t s" else keep.T
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=10,
+    difficulty=2,
+    trains="finding a leak by experiment",
+    text="""
+    You are given a decoder that you cannot look into, only call. Find out which of its outputs
+    depend on **later** inputs: change one input token at a time, and watch the logits.
+    """,
+    reference=_leaking,
+    probes=[
+        (toy_decoder(111, [[1, 1, 0], [1, 1, 0], [1, 1, 1]]), torch.tensor([[0, 3, 2]]), 5),
+        (toy_decoder(112, [[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1]]),
+         torch.tensor([[0, 2, 4, 1]]), 5),
+        (toy_decoder(113, [[1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 1, 1], [0, 1, 1, 1]]),
+         torch.tensor([[0, 1, 1, 3]]), 5),
+        (toy_decoder(114, [[1, 0, 0, 0, 1], [1, 1, 0, 0, 1], [1, 0, 1, 0, 1], [0, 0, 1, 1, 1],
+                           [1, 0, 0, 1, 1]]), torch.tensor([[0, 4, 2, 3, 1]]), 5),
+        (toy_decoder(115, [[1, 0, 1, 0], [0, 1, 0, 1], [0, 1, 0, 0], [1, 0, 1, 1]], 7),
+         torch.tensor([[6, 2, 4, 1]]), 7),
+    ],
+    mistakes=[
+        wrong("the dependence on earlier tokens is counted, too", "mask direction",
+              "A decoder may see what came before; a leak is s > t.", which="all"),
+        wrong("the token of the position itself is counted", "mask direction",
+              "Output t may depend on input t: its answer stands at input t + 1.",
+              which="own too"),
+        wrong("the wrong side of the diagonal is reported", "mask direction",
+              "Later means s > t: right of the diagonal.", which="earlier"),
+        wrong("several tokens are changed at once", "mask direction",
+              "Then you see that one of them leaks, not which. Change one at a time.",
+              change="that and all later"),
+        wrong("only the next token is tried", "mask direction",
+              "A leak may come from any later position.", change="next only"),
+        wrong("only the last token is tried", "mask direction",
+              "A leak may come from any later position.", change="last only"),
+        wrong("only the best token is watched", "score",
+              "Logits may move without a change of the largest; compare all of them.",
+              judge="best token"),
+        wrong("rows and columns are swapped", "mask axis",
+              "Row t is the output, column s the input.", layout="s t"),
+        wrong("True stands where nothing leaks", "mask meaning",
+              "True = a leak: output t depends on a later input s.", true="safe"),
+    ],
+    hints=[
+        "Call the decoder once on the sentence as it is, and keep the logits.",
+        "For each s: a copy of the target, in which only token s is another one.",
+        "A row of logits has moved if any of its numbers has, by more than rounding.",
+    ],
+    right_variants=[
+        lambda f, t, v: torch.tensor(
+            [
+                [
+                    bool(s > i and not torch.allclose(f(_changed(t, s, v))[0, i], f(t)[0, i]))
+                    for s in range(t.shape[1])
+                ]
+                for i in range(t.shape[1])
+            ]
+        ),
+        lambda f, t, v: (
+            torch.stack(
+                [(f(_changed(t, s, v)) != f(t))[0].any(-1) for s in range(t.shape[1])], dim=1
+            ).triu(1)
+        ),
+        lambda f, t, v: torch.tensor(
+            [
+                [
+                    s > i and any((f(other)[0, i] - f(t)[0, i]).norm() > 1e-5 for other in tries)
+                    for s, tries in enumerate(_all_changes(t, v))
+                ]
+                for i in range(t.shape[1])
+            ]
+        ),
+    ],
+)  # fmt: skip
+def leaking_pairs(logits_of, target, vocabulary):
+    """Which outputs depend on which later inputs.
+
+    logits_of(target (1, T)) -> logits (1, T, V), target: (1, T) ids, vocabulary: V, the ids are
+    0 to V - 1. Returns a boolean matrix (T, T), [t, s] = True where output t depends on a later
+    input s.
+    """
+    steps = target.shape[1]
+    before = logits_of(target)[0]  # (T, V)
+    leaks = torch.zeros(steps, steps, dtype=torch.bool)
+    for s in range(steps):
+        other = target.clone()
+        other[0, s] = (other[0, s] + 1) % vocabulary
+        leaks[:, s] = (logits_of(other)[0] - before).abs().amax(dim=-1) > 1e-6
+    return leaks.triu(1)
+
+
+def _toy_translator(seed, vocabulary):
+    """logits_of(source, read) for probes, causal: position t depends on read[:, :t + 1]."""
+    table, W = draw(seed, (vocabulary, 4), (4, vocabulary))
+
+    def logits_of(source, read):
+        x = table[read].cumsum(1) + table[source].mean(1, keepdim=True)  # (B, T, 4)
+        return 2 * torch.tanh(x) @ W
+
+    return logits_of
+
+
+def _mended(logits_of, source, target, pad, *, shift="one", loss="logits", padding="left out",
+            reduce="tokens"):  # fmt: skip
+    read, said = {
+        "one": (target[:, :-1], target[:, 1:]),
+        "none": (target, target),
+        "none, cut": (target[:, :-1], target[:, :-1]),
+        "back": (target[:, 1:], target[:, :-1]),
+        "two": (target[:, :-2], target[:, 2:]),
+    }[shift]
+    logits = logits_of(source, read)
+    if loss == "softmax twice":
+        logits = logits.softmax(-1)
+    each = -logits.log_softmax(-1).gather(-1, said[..., None])[..., 0]  # (B, T)
+    real = said != pad
+    if padding == "counted":
+        real = torch.ones_like(real)
+    if padding == "in the count":
+        return (each * real).sum() / real.numel()
+    each = each * real
+    if reduce == "sum":
+        return each.sum()
+    if reduce == "sentences":
+        return (each.sum(1) / real.sum(1).clamp(min=1)).mean()
+    return each.sum() / real.sum()
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=8,
+    difficulty=2,
+    trains="mending a training that learns the wrong thing",
+    text="""
+    A colleague trains a Transformer with the loss below. The loss falls, and the model translates
+    nothing. The function has **three** faults. Write it anew, without them.
+
+    ```python
+    def mended_loss(logits_of, source, target, pad):
+        probabilities = logits_of(source, target).softmax(-1)       # (B, T, V)
+        return F.cross_entropy(probabilities.flatten(0, 1), target.flatten())
+    ```
+    """,
+    reference=_mended,
+    probes=[
+        (_toy_translator(116, 5), torch.tensor([[4, 2]]), torch.tensor([[1, 3, 4, 2, 0]]), 0),
+        (_toy_translator(117, 6), torch.tensor([[4, 2, 0], [5, 3, 2]]),
+         torch.tensor([[1, 3, 2, 0, 0], [1, 4, 5, 3, 2]]), 0),
+        (_toy_translator(118, 7), torch.tensor([[4, 2], [5, 2], [3, 2]]),
+         torch.tensor([[0, 4, 2, 6, 6, 6], [0, 3, 5, 5, 2, 6], [0, 1, 3, 4, 5, 2]]), 6),
+    ],
+    mistakes=[
+        wrong("the target is not shifted", "teacher forcing",
+              "The model is asked for the token that it has just read: read all but the last, "
+              "predict all but the first.", {"shift": "none, cut"}, shift="none"),
+        wrong("the target is shifted the wrong way", "teacher forcing",
+              "The model reads the answer and is asked for the token before it.", shift="back"),
+        wrong("the target is shifted by two", "off by one",
+              "Position t predicts the very next token.", shift="two"),
+        wrong("the softmax is taken twice", "normalisation",
+              "cross_entropy takes logits and does the softmax itself.", loss="softmax twice"),
+        wrong("padding is a prediction", "padding in the loss",
+              "Positions whose next token is padding do not count.", padding="counted"),
+        wrong("padding is left out of the sum, not of the count", "padding in the loss",
+              "Divide by the number of real tokens.", padding="in the count"),
+        wrong("the loss is a sum", "averaging",
+              "As before it is a mean over tokens.", reduce="sum"),
+        wrong("each sentence is averaged by itself", "averaging",
+              "As before it is a mean over all tokens of the batch.", reduce="sentences"),
+    ],
+    hints=[
+        "Write down, for <bos> je suis <eos>, what position 0 reads and what it has to say.",
+        "What does F.cross_entropy expect as its first argument, and what does it do with it?",
+        "Short sentences end in <pad>. F.cross_entropy has an argument for tokens to leave out.",
+    ],
+    right_variants=[
+        lambda f, s, t, p: F.cross_entropy(
+            f(s, t[:, :-1]).transpose(1, 2), t[:, 1:], ignore_index=p
+        ),
+        lambda f, s, t, p: F.cross_entropy(f(s, t)[:, :-1][t[:, 1:] != p], t[:, 1:][t[:, 1:] != p]),
+        lambda f, s, t, p: F.nll_loss(
+            f(s, t[:, :-1]).log_softmax(-1).mT, t[:, 1:], ignore_index=p
+        ),
+    ],
+)  # fmt: skip
+def mended_loss(logits_of, source, target, pad):
+    """The mean loss per real token, with all three faults mended.
+
+    logits_of(source (B, S), read (B, T')) -> logits (B, T', V) of the token after each one read;
+    source: (B, S) ids, target: (B, T) ids from <bos> to <eos>, then pad. Returns one number.
+    """
+    logits = logits_of(source, target[:, :-1])  # (B, T - 1, V)
+    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=pad)
+
+
+def _keep(W_o, kept, num_heads, *, axis="rows", layout="blocks", meaning="kept", given="copy",
+          scale="none", count=0):  # fmt: skip
+    d = len(W_o)
+    at = torch.arange(d)
+    head = at // (d // num_heads) if layout == "blocks" else at % num_heads
+    on = torch.isin(head, torch.tensor([k - count for k in kept], dtype=torch.long))
+    on = on if meaning == "kept" else ~on
+    factor = num_heads / max(1, len(kept)) if scale == "up" else 1.0
+    out = W_o if given == "changed" else W_o.clone()
+    out[(~on) if axis == "rows" else (slice(None), ~on)] = 0.0
+    if scale == "up":
+        out = out.mul_(factor) if given == "changed" else out * factor
+    return out
+
+
+def _play_keep(answer, W_o, kept, num_heads):
+    given = W_o.clone()
+    return {"new matrix": answer(given, kept, num_heads), "given matrix": given}
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=6,
+    difficulty=2,
+    trains="where a head enters the output",
+    text="""
+    The outputs of all heads stand side by side, head 0 first, and are mixed by
+    `heads @ W_o`. Switch heads off by changing a **copy** of `W_o`: only the heads named in
+    `kept` shall still have an influence, exactly as before. The given matrix stays as it is.
+    """,
+    reference=_keep,
+    play=_play_keep,
+    probes=[
+        (*draw(119, (4, 4)), [0], 2),
+        (*draw(120, (6, 6)), [0, 2], 3),
+        (*draw(121, (8, 8)), [1, 2], 4),
+        (*draw(122, (6, 6)), [1], 3),
+        (*draw(123, (6, 6)), [], 3),
+    ],
+    mistakes=[
+        wrong("columns are set to zero, not rows", "head layout",
+              "heads @ W_o: feature i of the heads meets row i. Only the weight of nn.Linear, "
+              "which is stored transposed, has heads in its columns.", axis="columns"),
+        wrong("every h-th row is taken for a head", "head layout",
+              "A head is d / h rows in a block: head 0 first, then head 1.", layout="interleaved"),
+        wrong("the named heads are switched off", "mask meaning",
+              "`kept` names the heads that stay.", meaning="off"),
+        wrong("the given matrix is changed", "sharing",
+              "Work on W_o.clone(): the model still needs its own.", given="changed"),
+        wrong("what is left is made larger", "scale",
+              "The kept heads shall contribute exactly what they did before.", scale="up"),
+        wrong("the heads are counted from 1", "off by one",
+              "Head 0 is the first.", count=1),
+    ],
+    hints=[
+        "Write heads @ W_o as a sum over features: which part of W_o does feature i meet?",
+        "A head has d / h features. Which are those of head 2, if d is 8 and h is 4?",
+        "Start from zeros and copy what is kept, or from a copy and set the rest to zero.",
+    ],
+    right_variants=[
+        lambda W, kept, h: (
+            W * torch.tensor([float(i in kept) for i in range(h)]).repeat_interleave(len(W) // h)[
+                :, None
+            ]
+        ),
+        lambda W, kept, h: torch.cat(
+            [part if i in kept else torch.zeros_like(part) for i, part in enumerate(W.chunk(h))]
+        ),
+        lambda W, kept, h: torch.diag(
+            torch.tensor([1.0 if i // (len(W) // h) in kept else 0.0 for i in range(len(W))])
+        ) @ W,
+    ],
+)  # fmt: skip
+def keep_heads(W_o, kept, num_heads):
+    """The output matrix with which only some heads count.
+
+    W_o: (d, d), applied as heads @ W_o, kept: list of heads, counted from 0, num_heads: h.
+    Returns a new (d, d).
+    """
+    size = len(W_o) // num_heads
+    new = torch.zeros_like(W_o)
+    for head in kept:
+        rows = slice(head * size, (head + 1) * size)
+        new[rows] = W_o[rows]
+    return new
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=3,
+    difficulty=2,
+    trains="predicting before running",
+    text="""
+    We take the trained model and set the positions to zero, **for the source only**. It reads the
+    source *anna helps marc .*, then the source *marc helps anna .*, and each time the decoder
+    reads the same French words. How do the two sets of logits differ? Predict first; the next
+    cell runs it.
+
+    `"a"`: not at all, but for rounding. `"b"`: only where a name is due. `"c"`: everywhere, a
+    little. `"d"`: they cannot be compared, because a Transformer does not run without positions.
+    """,
+    mistakes=[
+        wrong("the encoder is taken to know the order by itself", "position",
+              "Its attention sees a set of words. Exchange two, and the memory holds the same "
+              "vectors in another order.", answer="b"),
+        wrong("the order of the memory is taken to matter", "position",
+              "Cross-attention sums over the memory, and a sum does not depend on the order.",
+              answer="c"),
+        wrong("positions are taken to be a part without which nothing runs", "position",
+              "They are only added; zeros may be added as well.", answer="d"),
+    ],
+    hints=[
+        "Without positions, what does the encoder make of each word if two words change places?",
+        "Which operation of cross-attention brings the vectors of the memory together?",
+        "Does a weighted sum change when its terms are written in another order?",
+    ],
+)  # fmt: skip
+def without_positions():
+    """The letter of your prediction"""
+    return "a"
+
+
+def _schedule(step, steps, *, form="right"):
+    warm, end = max(2, round(0.1 * steps)), steps // 2
+    right = min(step / warm, 1.0, (steps - step + 1) / (steps - end + 1))
+    return {
+        "right": right,
+        "constant": 1.0,
+        "no warm-up": min(1.0, (steps - step + 1) / (steps - end + 1)),
+        "from zero": min((step - 1) / warm, right) if step > warm + 1 else (step - 1) / warm,
+        "below zero": min(step / warm, 1.0, 2 * (steps - step - 2) / (steps - end)),
+        "never falls": min(step / warm, 1.0),
+        "no plateau": min(step / warm, (steps - step + 1) / (steps - warm + 1)),
+        "fixed warm-up": min(step / 400, (400 / step) ** 0.5),
+        "late": min(2 * step / steps, 1.0, 8 * (steps - step + 1) / steps),
+        "saw": right if step % 3 else right * 0.97,
+        "too large": 3 * right,
+    }[form]
+
+
+def play_schedule(answer, steps):
+    """What holds of the learning rates of all updates."""
+    rates = [float(answer(step, steps)) for step in range(1, steps + 1)]
+    peak = max(rates)
+    top = rates.index(peak)
+    up, down = rates[: top + 1], rates[top:]
+    return {
+        "the first is above 0": rates[0] > 0,
+        "all others are above 0": min(rates[1:]) > 0,
+        "the largest is 1": abs(peak - 1) < 1e-2,
+        "the first is at most half of it": rates[0] <= 0.5 * peak,
+        "the largest comes in the first third": 3 * top <= steps,
+        "it rises before and falls afterwards": up == sorted(up) and down == sorted(down)[::-1],
+        "a third of all are 0.95 or more": 3 * sum(rate >= 0.95 for rate in rates) >= steps,
+        "the last is at most a tenth": rates[-1] <= 0.1 * peak,
+    }
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=10,
+    difficulty=2,
+    trains="designing a learning-rate schedule",
+    text="""
+    An open task: **your own schedule**, of the kind that many large models use: warm up, hold,
+    decay. It gives the factor of the peak learning rate for an update, for trainings of any length
+    from 20 updates on. Any shape is right that has these properties: every factor is above 0; the
+    largest is 1 and comes in the first third; the factor rises before that, beginning at one half
+    or less, and never rises again afterwards; for a third of all updates or more it is at least
+    0.95; the last is at most a tenth. Lines, a cosine, a root: what you like. Then train with it:
+    `train(build(), schedule=my_schedule)`, and compare.
+    """,
+    reference=_schedule,
+    play=play_schedule,
+    probes=[(20,), (100,), (1196,)],
+    mistakes=[
+        wrong("the learning rate never changes", "learning rate",
+              "It shall rise at the beginning and fall towards the end.", form="constant"),
+        wrong("there is no warm-up", "learning rate",
+              "The first update has the full learning rate.", form="no warm-up"),
+        wrong("the first update has the learning rate 0", "off by one",
+              "Updates are counted from 1; an update with 0 is wasted.", form="from zero"),
+        wrong("the learning rate falls below 0", "learning rate",
+              "Then the last updates climb the loss.", form="below zero"),
+        wrong("the learning rate does not fall", "learning rate",
+              "After the peak it shall fall to a tenth or less.", form="never falls"),
+        wrong("the peak is not held", "learning rate",
+              "For a third of all updates or more the factor shall be 0.95 at least.",
+              form="no plateau"),
+        wrong("the warm-up has a fixed number of updates", "learning rate",
+              "A short training ends before it is over; make it a share of `steps`.",
+              form="fixed warm-up"),
+        wrong("the peak comes late", "learning rate",
+              "The largest factor shall be reached in the first third.", form="late"),
+        wrong("the learning rate goes up and down", "learning rate",
+              "It shall rise once, and then never again.", form="saw"),
+        wrong("the peak is not 1", "learning rate",
+              "The function gives a factor; the peak itself is set elsewhere.", form="too large"),
+    ],
+    hints=[
+        "Updates are counted from 1 to steps. How many of them shall be the warm-up?",
+        "One formula for the way up, one for the way down; in between the factor stays at 1.",
+        "Try the ends by hand: step = 1, the last of the warm-up, step = steps; also steps = 20.",
+    ],
+    right_variants=[
+        lambda step, steps: (
+            step / (steps // 5)
+            if step <= steps // 5
+            else 0.5
+            + 0.5 * math.cos(math.pi * max(0.0, step - 0.6 * steps) / (0.4 * steps + 1))
+        ),
+        lambda step, steps: (
+            min(step / (steps // 5), 1.0) * 0.001 ** max(0.0, step / steps - 0.65)
+            if step < steps
+            else 0.05
+        ),
+        lambda step, steps: [*(i / (steps // 4) for i in range(1, steps // 4 + 1)),
+                             *(1.0 for _ in range(steps // 2)),
+                             *(0.02 for _ in range(steps))][step - 1],
+    ],
+)  # fmt: skip
+def my_schedule(step, steps):
+    """The factor of the peak learning rate for one update.
+
+    step: which update, from 1 to steps, steps: how many there are in all. Returns a number.
+    """
+    warm, fall = max(2, steps // 10), steps // 2 + 1  # updates of the way up, of the way down
+    return min(step / warm, 1.0, (steps - step + 1) / fall)
+
+
+def _in_double(block):
+    return lambda *tensors: block(*(x.float() for x in tensors)).double()
+
+
+def _enter(tokens, table, positions):
+    return table[tokens] * math.sqrt(table.shape[1]) + positions[: tokens.shape[1]]
+
+
+def _run(blocks, x, *memory):
+    for block in blocks:
+        x = block(x, *memory)
+    return x
+
+
+def _changed(target, s, vocabulary):
+    other = target.clone()
+    other[0, s] = (other[0, s] + 1) % vocabulary
+    return other
+
+
+def _all_changes(target, vocabulary):
+    """For each place, the targets with every other token there."""
+    for s in range(target.shape[1]):
+        tries = [target.clone() for _ in range(1, vocabulary)]
+        for shift, other in enumerate(tries, start=1):
+            other[0, s] = (other[0, s] + shift) % vocabulary
+        yield tries

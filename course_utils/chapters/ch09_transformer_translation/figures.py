@@ -59,8 +59,8 @@ def architecture():
     sheet = Canvas(8, 8.4)
     sheet.frame(0.55, 5.9, 3.85, 8.25, TransformerConfig.__name__)
     for i, field in enumerate(fields(TransformerConfig)):
-        column, row = divmod(i, 7)
-        sheet.text(0.7 + 1.72 * column, 7.78 - 0.27 * row, field.name, SMALL, align="left")
+        column, row = divmod(i, 8)
+        sheet.text(0.7 + 1.72 * column, 7.8 - 0.235 * row, field.name, SMALL, align="left")
     attention, feed_forward = MultiHeadAttention.__name__, (PositionWiseFFN.__name__, LEARNED)
     encoder = _Side(sheet, 2.1, "source", "Ts")
     encoder.blocks(EncoderBlock, "num_encoder_layers",
@@ -74,7 +74,8 @@ def architecture():
     turn = encoder.y + 0.3
     sheet.arrow((2.1, encoder.y), (2.1, turn), (4.2, turn), (4.2, cross.y), cross.left, colour=KEY,
                 text="memory (B, Ts, d_model)", side="above", at=(2.95, turn))  # fmt: skip
-    decoder.layer("Linear", LEARNED)
+    output = decoder.layer("Linear", LEARNED)
+    sheet.text(output.right[0] + 0.08, output.y, "tied to\nEmbedding", SMALL, align="left")
     sheet.arrow((6.05, decoder.y), (6.05, 8.3), text="logits\n(B, Tt, tgt_vocab_size)")
     return sheet
 
@@ -129,8 +130,8 @@ FIGURES = {
         "The Transformer with the class of every part. Left, the encoder: Embedding, "
         "PositionalEncoding, then num_encoder_layers times an EncoderBlock of MultiHeadAttention, "
         "AddNorm, PositionWiseFFN, AddNorm. Right, the decoder: the same with DecoderBlocks that "
-        "also have cross-attention to the encoder's memory, then Linear to logits over the target "
-        "vocabulary. A box lists the fields of TransformerConfig.",
+        "also have cross-attention to the encoder's memory, then Linear, tied to the Embedding, to "
+        "logits over the target vocabulary. A box lists the fields of TransformerConfig.",
     ),
     "decoding_cost.svg": Drawing(
         decoding_cost,
