@@ -1,6 +1,7 @@
 """Author-side proof of every exercise: right answers pass, wrong ones get their own name.
 
-The known mistakes are told apart pair by pair, with a margin of a hundred tolerances.
+The known mistakes are told apart pair by pair, with a margin of a hundred tolerances; two at once
+in chapters whose exercises changed (tests/support/proved_pairs.py) and in `make test-long`.
 """
 
 import functools
@@ -10,6 +11,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from proved_pairs import stale
 from torch import nn
 
 from course_utils.checker import catalogue, check, source, statement, stub
@@ -197,11 +199,11 @@ def distances(all_outcomes):
     return table
 
 
-def known_answers(exercise):
-    """The right answer, every mistake and every pair of mistakes, with their outcomes."""
+def known_answers(exercise, pairs=True):
+    """The right answer, every mistake and, if asked, every pair of them, with their outcomes."""
     return [
         (some, [outcome_of(exercise, some, i) for i in range(len(exercise.probes))])
-        for some in [(), *((m,) for m in exercise.mistakes), *exercise.pairs()]
+        for some in [(), *((m,) for m in exercise.mistakes), *(exercise.pairs() if pairs else ())]
     ]
 
 
@@ -219,11 +221,17 @@ def test_distances_are_those_of_the_judge():
             assert (table[i, j] < 1) == (largest < 1)
 
 
+STALE = stale()  # chapters that changed since their pairs were proved
+
+
+@pytest.mark.deeper
 @every_exercise
-def test_known_mistakes_are_told_apart(exercise):
+def test_known_mistakes_are_told_apart(exercise, request):
     """No two single mistakes agree, and no two answers are nearly but not quite equal."""
+    thorough = request.config.getoption("hypothesis_profile", None) == "long"
+    pairs = thorough or exercise.notebook in STALE
     if exercise.kind == "value":
-        answers = known_answers(exercise)
+        answers = known_answers(exercise, pairs)
         outcomes = [found[0] for _, found in answers]
         for i, a in enumerate(outcomes):
             for j, b in enumerate(outcomes):
@@ -231,7 +239,7 @@ def test_known_mistakes_are_told_apart(exercise):
                 far = gap(a, b).size > 10 or (i > 0 and j > 0 and gap(a, b).size == 0)
                 assert same or far, (answers[i][0], answers[j][0])
         return
-    answers, table = compared(exercise.name)
+    answers, table = compared(exercise.name, pairs)
     doubtful = (table > 0.1) & (table < MARGIN)
     assert not doubtful.any(), [(answers[i], answers[j]) for i, j in doubtful.nonzero()]
     for i, a in enumerate(answers):
@@ -241,20 +249,29 @@ def test_known_mistakes_are_told_apart(exercise):
 
 
 @functools.cache  # the numbers of one exercise serve two tests, its outcomes none after them
-def compared(name):
+def compared(name, pairs):
     """The known answers of an exercise, and the distances between their outcomes."""
-    answers = known_answers(BY_NAME[name])
+    answers = known_answers(BY_NAME[name], pairs)
     return [some for some, _ in answers], distances([found for _, found in answers])
 
 
 def separable_pairs(exercise):
     """Pairs of mistakes whose result is no other known answer's result."""
-    answers, table = compared(exercise.name)
+    answers, table = compared(exercise.name, True)
     alone = (table < 1).sum(1) == 1
     return [some for some, only in zip(answers, alone) if only and len(some) == 2]
 
 
-@pytest.mark.parametrize("exercise", [e for e in EXERCISES if e.pairs()], ids=lambda e: e.name)
+@pytest.mark.parametrize(
+    "exercise",
+    [
+        pytest.param(
+            e, id=e.name, marks=getattr(pytest.mark, "deeper" if e.notebook in STALE else "long")
+        )
+        for e in EXERCISES
+        if e.pairs()
+    ],
+)
 def test_two_mistakes_at_once_are_both_named(exercise):
     pairs = separable_pairs(exercise)
     assert len(pairs) >= len(exercise.pairs()) * 0.5

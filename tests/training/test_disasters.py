@@ -40,7 +40,7 @@ IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 @pytest.mark.deeper
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the killer forks")
 def test_a_run_killed_at_any_moment_and_resumed_equals_an_unbroken_one(tmp_path, request):
-    kills = 30 if request.config.getoption("hypothesis_profile", None) == "long" else 4
+    kills = 30 if request.config.getoption("hypothesis_profile", None) == "long" else 2
     options = [*TINY, "--epochs", f"{10 * kills}", "--validations", f"{5 * kills}"]
     killer = [
         sys.executable,
