@@ -3,6 +3,8 @@
 import torch
 
 from course_utils.models.attention import MultiHeadAttention
+from course_utils.models.modern.biases import alibi_bias, alibi_slopes, relative_buckets
+from course_utils.models.modern.rotary import rotate
 from course_utils.models.positional import LearnedPositionalEmbedding, sinusoidal_table
 from course_utils.recall.card import card
 from course_utils.recall.chosen import Choice, Keyword, statement
@@ -23,6 +25,31 @@ def _longer_than_trained():
     except ValueError:
         return "b"
     return "a"
+
+
+def _both_moved_by_100():
+    """What becomes of a rotary score when query and key both stand 100 places further on."""
+    generator = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, 1, 8, generator=generator)
+    scores = [
+        (rotate(q, torch.tensor([m])) @ rotate(k, torch.tensor([m - 3])).T).item() for m in (5, 105)
+    ]
+    return "b" if abs(scores[0] - scores[1]) < 1e-4 else "a"
+
+
+def _lengths_stay():
+    x = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
+    return torch.allclose(rotate(x).norm(dim=-1), x.norm(dim=-1), atol=1e-5)
+
+
+def _bias_of_head_0(m, n):
+    """Of four heads, whose slope is 1/4; the bias is in proportion to the slope."""
+    return m * alibi_bias(4, n + 1)[0, 0, n, 0] / alibi_slopes(4)[0]
+
+
+def _far_distances_share_a_bucket():
+    found = relative_buckets(torch.tensor([[1, 2, 100, 101]]), 8, 16)[0].tolist()
+    return found[0] != found[1] and found[2] == found[3]
 
 
 CARDS = [
@@ -59,6 +86,37 @@ CARDS = [
         statement(True, "Nothing in the formula knows where a token stands.",
                   _swapping_inputs_swaps_outputs),
         "That is why order has to be put in.",
+    ),
+    card(
+        "rotary-both-moved", "attention", "position", "002-80",
+        "Rotary positions: a query and a key, three places apart, both move 100 places further on. "
+        "Their score:",
+        Choice(["it changes", "it stays as it was"], "b",
+               {"a": "Both turn by the same angle, and that changes no dot product."},
+               _both_moved_by_100),
+        "Query and key are turned by their positions, so that only the difference counts.",
+    ),
+    card(
+        "rotary-lengths", "attention", "position", "002-80",
+        "True or false: rotary positions change the direction of a query, not its length.",
+        statement(True, "A rotation keeps lengths.", _lengths_stay),
+        "Nothing is added to the vector; each pair of its columns is turned.",
+    ),
+    card(
+        "alibi-bias", "attention", "position", "002-80",
+        "ALiBi, slope m: what is added to the score of a key that stands n steps before the query?",
+        Expression("-m * n", Inputs("m n"), _bias_of_head_0, {
+                       "m * n": "Distance lowers the score: mind the minus.",
+                       "-n": "Each head has a slope of its own.",
+                       "-m": "The cost grows with each step.",
+                   }, ["-(n * m)"]),
+        "Nothing is trained; the slopes are fixed, another one in each head.",
+    ),
+    card(
+        "t-five-buckets", "attention", "position", "002-80",
+        "True or false: in T5 near distances have a trained number each, and far ones share one.",
+        statement(True, "Buckets grow wider with the distance.", _far_distances_share_a_bucket),
+        "So there is a number for every distance, also for those that no training text reached.",
     ),
     card(
         "beyond-the-trained-length", "attention", "position", "002-80 002-89",

@@ -1051,3 +1051,150 @@ def weight_ratio():
 def map_of_places():
     """The letter of the way in which this model knows positions"""
     return "b"
+
+
+def _what_holds(answer, n, d):
+    """What is asked of a code, whatever its design: each demand, and whether it is met."""
+    codes = answer(torch.arange(n), d)
+    if not isinstance(codes, torch.Tensor):
+        raise TypeError(f"asked is a tensor (n, d), this is of type {type(codes).__name__}")
+    if codes.shape != (n, d):
+        raise ValueError(f"asked is the shape {(n, d)}, this has {(*codes.shape,)}")
+    codes = codes.double()
+    some, beyond = torch.tensor([7, 3, n // 2]), torch.arange(100_000, 100_010)
+    alone, far = answer(some, d).double(), answer(beyond, d).double()
+    step = (codes[1:] - codes[:-1]).norm(dim=1)
+    everywhere = codes.isfinite().all() and far.isfinite().all()
+    return {
+        "keeps any two codes at least 0.05 apart": torch.pdist(codes).min().item() >= 0.05,
+        "keeps all numbers between -1 and 1, far away too": bool(
+            everywhere and max(codes.abs().max(), far.abs().max()) <= 1 + 1e-4
+        ),
+        "makes each step as long as any other, within 5 %": bool(step.max() <= 1.05 * step.min()),
+        "gives a position one code, whoever stands beside it": torch.allclose(
+            alone, codes[some], atol=1e-4
+        ),
+        "has codes at positions that nobody trained": far.unique(dim=0).shape[0] == len(far),
+        "is not the table of this chapter": not torch.allclose(
+            codes, _table(n, d).double(), atol=1e-2
+        ),
+    }
+
+
+def _own_code(positions, d, *, design="waves", given="positions", ends=False, loud=False):
+    where = positions.double()
+    if given == "share":
+        where = where / where.max().clamp(min=1) * 50
+    if ends:
+        where = where.clamp(max=2000)
+    speeds = {
+        "waves": 100.0 ** (-torch.arange(0, d, 2).double() / d),
+        "table": 10000.0 ** (-torch.arange(0, d, 2).double() / d),
+        "one speed": torch.ones(d // 2).double(),
+    }.get(design)
+    if design == "binary":
+        code = ((where.long()[:, None] >> torch.arange(d)) & 1).double()
+    else:
+        angle = where[:, None] * speeds
+        code = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+    return (3 * code if loud else code).float()
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=3,
+    trains="designing a code of positions to order",
+    text="""
+    **An open task**: many codes are right, and only what is asked here is checked. Invent a code of
+    positions of your own with these properties, tried for 800 positions and d = 16 and 32: (1) any
+    two codes are at least 0.05 apart; (2) all numbers lie between -1 and 1, at position 100,000
+    too; (3) the longest step from one code to the next is at most 5 % longer than the shortest;
+    (4) the code of a position depends on nothing else; (5) it differs from position to position
+    beyond 100,000 too; (6) it is not the table of this chapter.
+    """,
+    reference=_own_code,
+    play=_what_holds,
+    probes=[(800, 16), (800, 32)],
+    mistakes=[
+        wrong(
+            "it is the table of this chapter",
+            "frequency",
+            "Property 6: 10000 is only one choice, and so are the powers. Which others keep the "
+            "demands?",
+            design="table",
+        ),
+        wrong(
+            "two positions have nearly the same code",
+            "frequency",
+            "Property 1: hands of one speed come round together; print torch.pdist(codes).min().",
+            design="one speed",
+        ),
+        wrong(
+            "the steps are of different lengths",
+            "position",
+            "Property 3: where a digit jumps, the step is longer; a pair of sine and cosine moves "
+            "by the same amount everywhere.",
+            design="binary",
+        ),
+        wrong(
+            "the code of a position depends on the others",
+            "position",
+            "Property 4: dividing by the length or by the largest position makes a step mean "
+            "something else in each sentence.",
+            given="share",
+        ),
+        wrong(
+            "the code ends",
+            "position",
+            "Property 5: from some position on all codes are the same.",
+            ends=True,
+        ),
+        wrong(
+            "numbers are larger than 1",
+            "position",
+            "Property 2: nothing may leave -1 to 1; a sine never does.",
+            loud=True,
+        ),
+    ],
+    hints=[
+        "Go through the demands with sines and cosines in mind: which ones use that the base is "
+        "10000, and which do not?",
+        "A pair (sin, cos) of any speed moves by the same length at each step. Which sets of "
+        "speeds come round together too early?",
+        "The order of the columns is free as well, and so is what multiplies them, if it is not "
+        "above 1.",
+    ],
+    right_variants=[
+        lambda p, d: torch.cat(
+            [
+                f(p[:, None] * 500.0 ** (-torch.arange(d // 2) / (d // 2)))
+                for f in (torch.cos, torch.sin)
+            ],
+            dim=1,
+        ),
+        lambda p, d: _own_code(p, d) @ _turning(d),
+        lambda p, d: torch.stack(
+            [
+                f(p[:, None].double() * 0.618 ** torch.arange(d // 2))
+                for f in (torch.sin, torch.cos)
+            ],
+            -1,
+        ).flatten(1),
+    ],
+)
+def own_code(positions, d):
+    """A code of positions that meets all six demands.
+
+    positions: whole numbers (n,), in any order; d: even, at least 8. Returns (n, d).
+    """
+    speeds = 100.0 ** (-torch.arange(0, d, 2) / d)  # (d / 2,): another base than the chapter's
+    angle = positions[:, None].double() * speeds  # (n, d / 2)
+    return torch.cat([angle.sin(), angle.cos()], dim=1)
+
+
+def _turning(d):
+    """An orthogonal matrix (d, d), so scaled that no code leaves -1 to 1."""
+    q, _ = torch.linalg.qr(draw(78, (d, d))[0])
+    return q / math.sqrt(d / 2)

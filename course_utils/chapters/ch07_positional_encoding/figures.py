@@ -1,11 +1,85 @@
-"""The diagram of positions: the table of sines and cosines, and its pairs as clock hands."""
+"""The diagram of positions, and two charts of the chapter: clock hands, and curves of training."""
 
 import numpy as np
 
 from course_utils.models.positional import sinusoidal_table
+from course_utils.viz import display_figure, new_figure, use_course_style
 from course_utils.viz.canvas import FAINT, SMALL, Canvas
 from course_utils.viz.drawings import Drawing
-from course_utils.viz.style import BLUE, GREEN, ORANGE
+from course_utils.viz.style import BLUE, GREEN, ORANGE, VERMILION, write
+
+
+def draw_hands(codes):
+    """Each pair of columns as a plane, with one arrow per position, dark to light.
+
+    codes: (n, d), d even; column 2i is drawn across and 2i + 1 up.
+    """
+    n, d = codes.shape
+    with use_course_style():
+        figure, axes = new_figure(1, d // 2, (2.15 * d / 2, 2.6), sharey=True, squeeze=False)
+        for i, ax in enumerate(axes[0]):
+            across, up = codes[:, 2 * i].numpy(), codes[:, 2 * i + 1].numpy()
+            ax.quiver(0 * across, 0 * up, across, up, range(n), cmap="viridis",
+                      scale=1, scale_units="xy", angles="xy", width=0.012)  # fmt: skip
+            ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal")
+            title = f"plane {i}: {_turn(codes[:2, 2 * i : 2 * i + 2]):.3g} rad a step"
+            write(ax, f"column {2 * i} (sine)", f"column {2 * i + 1} (cosine)", title)
+    turns = [f"plane {i} by {_turn(codes[:2, 2 * i : 2 * i + 2]):.3g}" for i in range(d // 2)]
+    display_figure(
+        figure, f"{d // 2} planes with arrows for positions 0 to {n - 1}, from one to the next "
+        f"clockwise: {', '.join(turns)} radians a step.", f"{d // 2} planes",
+    )  # fmt: skip
+
+
+def _turn(pairs):
+    """The angle, clockwise and in radians, from the first (sine, cosine) to the second."""
+    first, second = (np.arctan2(*pair) for pair in pairs.double().numpy())
+    return (second - first) % (2 * np.pi)
+
+
+def draw_training(curves, every, questions):
+    """Shares of right answers over updates: one row of charts a question, one column a method.
+
+    curves: name -> (seeds, examinations, questions, 2), the last axis inside and beyond the
+    trained length; one thin line per seed. every: updates from one examination to the next.
+    """
+    inside, beyond = {"color": BLUE, "linestyle": "-"}, {"color": VERMILION, "linestyle": "--"}
+    with use_course_style():
+        figure, axes = new_figure(
+            len(questions), len(curves), (1.6 * len(curves), 2 * len(questions)),
+            sharex=True, sharey=True, squeeze=False,
+        )  # fmt: skip
+        for j, (name, found) in enumerate(curves.items()):
+            updates = every * np.arange(1, found.shape[1] + 1)
+            for i, question in enumerate(questions):
+                ax = axes[i, j]
+                for look, part in (inside, 0), (beyond, 1):
+                    lines = ax.plot(updates, found[:, :, i, part].T, linewidth=1.2, **look)
+                    lines[0].set_label(("inside", "beyond")[part])
+                ax.set_ylim(0, 1.05)
+                ax.grid(True)
+                if i == 0:
+                    ax.set_title(name)
+                if j == 0:
+                    ax.set_ylabel(question)
+            axes[-1, j].set_xlabel("updates")
+        axes[0, 0].legend(loc="upper right", fontsize=8)
+    said = [
+        f"{question}, {name}: inside {_means(found[..., i, 0])}, beyond {_means(found[..., i, 1])}"
+        for i, question in enumerate(questions)
+        for name, found in curves.items()
+    ]
+    display_figure(
+        figure, "Shares of right answers over updates, inside and beyond the trained length, mean "
+        f"of the seeds at the first and the last examination. {'; '.join(said)}.",
+        f"{len(questions)} x {len(curves)} charts",
+    )  # fmt: skip
+
+
+def _means(found):
+    """(seeds, examinations) -> the means at the first and at the last, in words."""
+    mean = found.mean(0)
+    return f"{mean[0]:.2f} to {mean[-1]:.2f}"
 
 
 def positional_encoding():
