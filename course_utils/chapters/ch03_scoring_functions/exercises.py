@@ -1075,3 +1075,121 @@ def right_divisor():
 def largest_difference():
     """The least number that two additive scores with this w_v never differ by more than"""
     return 4
+
+
+def _cosines(queries, keys):
+    return F.normalize(queries, dim=-1) @ F.normalize(keys, dim=-1).mT  # (B, Tq, Tk)
+
+
+def _fair(queries, keys, *, made="five cosines"):
+    return {
+        "five cosines": lambda: 5 * _cosines(queries, keys),
+        "cosines": lambda: _cosines(queries, keys),
+        "many cosines": lambda: 20 * _cosines(queries, keys),
+        "negative": lambda: -5 * _cosines(queries, keys),
+        "dot": lambda: queries @ keys.mT,
+        "scaled": lambda: queries @ keys.mT / math.sqrt(queries.shape[-1]),
+        "distance": lambda: -torch.cdist(queries, keys).square() / 2,
+        "bent": lambda: 5 * torch.tanh(queries @ keys.mT),
+        "short queries": lambda: 5 * F.normalize(queries, dim=-1) @ keys.mT,
+        "short keys": lambda: 5 * queries @ F.normalize(keys, dim=-1).mT,
+    }[made]()
+
+
+def _what_a_score_keeps(answer, queries, keys):
+    """What is asked of the score, whatever its design: each property, and whether it has it."""
+    scores = answer(queries, keys)
+    wanted = (*queries.shape[:2], keys.shape[1])
+    if not isinstance(scores, torch.Tensor):
+        raise TypeError(f"asked is a tensor (B, Tq, Tk), this is of type {type(scores).__name__}")
+    if scores.shape != wanted:
+        raise ValueError(f"asked is the shape {wanted}, this has {(*scores.shape,)}")
+    unit_q, unit_k = F.normalize(queries, dim=-1), F.normalize(keys, dim=-1)
+    d = queries.shape[-1]
+    lines = torch.eye(d, dtype=queries.dtype)  # d keys at right angles; the query is the first
+    among = answer(3 * lines[None, :1], 3 * lines[None])[0, 0].softmax(-1)
+    order = answer(unit_q, unit_k).argsort(dim=-1)
+    return {
+        "gives a longer key the same score": torch.allclose(
+            answer(queries, 3 * keys), scores, atol=1e-3
+        ),
+        "stays between -5 and 5 for short vectors": answer(unit_q, unit_k).abs().max().item()
+        <= 5.001,
+        "stays between -5 and 5 for long queries": answer(100 * queries, unit_k).abs().max().item()
+        <= 5.001,
+        "rises as the angle shrinks": torch.equal(order, (unit_q @ unit_k.mT).argsort(dim=-1)),
+        "can choose": among[0].item() > 0.9,
+    }
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=3,
+    trains="designing a score to order",
+    text="""
+    **An open task**: many scores are right, and only what is asked here is checked. Design a score
+    without parameters for queries and keys of one size d, with these properties: (1) a key that is
+    three times as long gets the same score; (2) no score leaves the range from -5 to 5, however
+    long queries and keys are; (3) of two keys, the one at the smaller angle to the query has the
+    higher score; (4) it can choose: a key in the direction of the query gets more than 0.9 of the
+    weight, after a softmax, beside three keys at right angles to it.
+    """,
+    reference=_fair,
+    play=_what_a_score_keeps,
+    probes=[draw(332, (1, 2, 4), (1, 6, 4), scale=2.0), draw(331, (2, 3, 4), (2, 5, 4))],
+    mistakes=[
+        wrong(
+            "the length of a key counts",
+            "score",
+            "Property 1: keys and 3 * keys must get the same scores.",
+            {"made": "scaled"},
+            {"made": "distance"},
+            {"made": "bent"},
+            {"made": "short queries"},
+            made="dot",
+        ),
+        wrong(
+            "the length of a query counts",
+            "score",
+            "Property 2: with 100 * queries the scores leave the range.",
+            made="short keys",
+        ),
+        wrong(
+            "the range is too wide",
+            "scale",
+            "Property 2: print the largest score of vectors of length 1.",
+            made="many cosines",
+        ),
+        wrong(
+            "the range is too narrow to choose",
+            "scale",
+            "Property 4: a score of 1 beside three zeros gives e / (e + 3) of the weight.",
+            made="cosines",
+        ),
+        wrong(
+            "the sign is wrong",
+            "score",
+            "Property 3: the smaller the angle, the higher the score.",
+            made="negative",
+        ),
+    ],
+    hints=[
+        "Properties 1 and 2 speak of lengths, 3 of angles. Which number knows the angle only?",
+        "F.normalize(x, dim=-1) gives every vector the length 1.",
+        "With four keys, how far must the best score stand above the others for a weight of 0.9?",
+    ],
+    right_variants=[
+        lambda q, k: 5 - 10 * _cosines(q, k).clamp(-1, 1).acos() / math.pi,
+        lambda q, k: 4.5 * torch.tanh(3 * _cosines(q, k)),
+        lambda q, k: 5 * F.cosine_similarity(q[:, :, None], k[:, None], dim=-1),
+        lambda q, k: 4 * _cosines(q.double(), k.double()),
+    ],
+)  # fmt: skip
+def fair_score(queries, keys):
+    """A bounded score that knows the angle between query and key, and no length.
+
+    queries: (B, Tq, d), keys: (B, Tk, d). Returns scores (B, Tq, Tk).
+    """
+    return 5 * F.normalize(queries, dim=-1) @ F.normalize(keys, dim=-1).mT

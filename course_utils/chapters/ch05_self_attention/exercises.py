@@ -1091,3 +1091,133 @@ def equal_rows():
 def stack_multiplications():
     """Multiplications of a stack of convolutions of width 5 that connects 101 tokens of size 64:"""
     return 50 * 101 * 5 * 64 * 64
+
+
+def _elsewhere(x, *, made="diagonal hidden"):
+    T, k = x.shape
+    scores = x @ x.T / math.sqrt(k)  # (T, T)
+    itself = torch.eye(T, dtype=torch.bool)
+    hidden = scores.masked_fill(itself, -math.inf)
+    return {
+        "diagonal hidden": lambda: hidden.softmax(-1),
+        "plain": lambda: scores.softmax(-1),
+        "even": lambda: torch.full_like(scores, 1 / T),
+        "emptied later": lambda: scores.softmax(-1).masked_fill(itself, 0.0),
+        "the next": lambda: torch.eye(T, dtype=x.dtype).roll(1, dims=1),
+        "earlier": lambda: (
+            hidden.masked_fill(itself.logical_not().triu(), -math.inf)
+            .index_fill(0, torch.tensor(0), 0.0)
+            .softmax(-1)
+        ),
+        "columns": lambda: hidden.softmax(0),
+        "no softmax": lambda: (
+            scores.masked_fill(itself, 0.0) / scores.masked_fill(itself, 0.0).sum(-1, keepdim=True)
+        ),
+    }[made]()
+
+
+def _what_weights_keep(answer, x):
+    """What is asked of the weights, whatever their design: each property, and whether it holds."""
+    weights = answer(x)
+    if not isinstance(weights, torch.Tensor):
+        raise TypeError(f"asked is a tensor (T, T), this is of type {type(weights).__name__}")
+    if weights.shape != (len(x), len(x)):
+        raise ValueError(f"asked is the shape {(len(x), len(x))}, this has {(*weights.shape,)}")
+    order = torch.arange(len(x)).roll(3).flip(0)
+    (many,) = draw(540, (40, 16))
+    shuffled, changed = answer(x[order]), x.clone()
+    changed[0] = -2 * x[0]
+    sums = weights.sum(-1)
+    return {
+        "has no negative weight": weights.min().item() >= 0,
+        "has no row that sums to more than 1": sums.max().item() < 1 + 1e-4,
+        "has no row that sums to less than 1": sums.min().item() > 1 - 1e-4,
+        "is shuffled with the tokens": torch.allclose(
+            shuffled, weights[order][:, order], rtol=1e-2, atol=1e-4
+        ),
+        "changes when a token changes": not torch.allclose(answer(changed), weights, atol=0.01),
+        "leaves at most 0.1 for the token itself": answer(many).diagonal().mean().item() <= 0.1,
+    }
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=3,
+    trains="designing attention to order",
+    text="""
+    **An open task**: many answers are right, and only what is asked here is checked. Without
+    matrices a token mostly looks at itself. Cure that, without any trained number: design the
+    weights (T, T) of self-attention for tokens `x` (T, k) with these properties: (1) no weight is
+    negative, and each row sums to 1; (2) if the tokens are shuffled, rows and columns are shuffled
+    in the same way; (3) the weights change when a token becomes another one; (4) of 40
+    random tokens of 16 numbers, each keeps at most 0.1 of its weight for itself, on average.
+    """,
+    reference=_elsewhere,
+    play=_what_weights_keep,
+    probes=[draw(543, (4, 3)), draw(541, (5, 8)), draw(542, (20, 16))],
+    mistakes=[
+        wrong(
+            "tokens still look at themselves",
+            "score",
+            "Property 4: print weights.diagonal().mean(). Dividing by a root does not help enough.",
+            made="plain",
+        ),
+        wrong(
+            "the weights ignore the tokens",
+            "score",
+            "Property 3: change a token, and something in the weights has to move.",
+            made="even",
+        ),
+        wrong(
+            "the diagonal is emptied after the softmax",
+            "mask timing",
+            "Property 1: what is taken away after the softmax is missing from the sum of the row.",
+            made="emptied later",
+        ),
+        wrong(
+            "the places decide, not the tokens",
+            "position",
+            "Properties 2 and 3: a neighbour is a place; the weights must come from x.",
+            made="the next",
+        ),
+        wrong(
+            "only earlier tokens are looked at",
+            "mask direction",
+            "Property 2: a causal mask tells places apart, so shuffling changes the weights.",
+            made="earlier",
+        ),
+        wrong(
+            "columns sum to 1, not rows",
+            "softmax axis",
+            "Property 1: the row belongs to the token that asks.",
+            made="columns",
+        ),
+        wrong(
+            "weights may be negative",
+            "normalisation",
+            "Property 1: scores of any sign become weights by a softmax.",
+            made="no softmax",
+        ),
+    ],
+    hints=[
+        "Which scores are too high, and when must something be done to them: before the softmax?",
+        "A mask may hide the diagonal. Or query and key may be made different without training.",
+        "x.roll(1, dims=1) moves the numbers of each token on by one: a new vector, no parameter.",
+    ],
+    right_variants=[
+        lambda x: (x @ x.T).masked_fill(torch.eye(len(x)) == 1, float("-inf")).softmax(-1),
+        lambda x: (-x @ x.T / math.sqrt(x.shape[1])).softmax(-1),
+        lambda x: (x @ x.T - 1e4 * torch.eye(len(x))).softmax(-1),
+        lambda x: _elsewhere(x.double()),
+    ],
+)  # fmt: skip
+def look_elsewhere(x):
+    """Weights of self-attention in which a token does not mostly look at itself.
+
+    x: (T, k). Returns weights (T, T).
+    """
+    # One of many: as a key, a token moves its numbers on by one, so it no longer fits itself best.
+    scores = x @ x.roll(1, dims=1).T / math.sqrt(x.shape[1])  # (T, T)
+    return scores.softmax(-1)
