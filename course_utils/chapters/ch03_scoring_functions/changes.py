@@ -29,7 +29,7 @@ CHANGES = [
     ("c03-variance", "torch.randn(10_000, d), torch", "2 * torch.randn(10_000, d), torch"),
     ("c03-variance", "(1, 4, 16, 64, 256, 1024)", "(2, 8, 512)"),
     ("c03-rows", "sizes = (4, 16, 64, 256, 1024)", "sizes = (4, 64)"),
-    ("c03-rows", "torch.randn(512, 16, d)", "torch.randn(512, 4, d)"),
+    ("c03-rows", "n=16", "n=4"),
     ("c03-learn", "d=512, steps=100", "d=64, steps=100"),
     ("c03-learn", "d=512, steps=100", "d=512, steps=10"),
     ("c03-learn", "[:, 0] > 0.5", "[:, 0] > 0.9"),
