@@ -4,7 +4,7 @@ Nothing here opens a window or touches pyplot: a figure is drawn, shown as a PNG
 notebook, and let go. Each figure carries alt text made from its own data.
 """
 
-from course_utils.viz.charts import plot_bars, plot_curves
+from course_utils.viz.charts import plot_bars, plot_curves, plot_spread
 from course_utils.viz.heatmaps import show_heatmaps, show_mask
 from course_utils.viz.in_notebook import display_figure
 from course_utils.viz.reading import read_heatmap, read_mask
@@ -15,6 +15,7 @@ __all__ = [
     "new_figure",
     "plot_bars",
     "plot_curves",
+    "plot_spread",
     "read_heatmap",
     "read_mask",
     "show_heatmaps",

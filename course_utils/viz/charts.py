@@ -133,6 +133,46 @@ def plot_bars(
     return None
 
 
+def plot_spread(runs, xlabel, title=None, *, digits=2, figsize=None, show=True, alt=None):
+    """Draw one row per name: every run as a faint dot, their mean, and how far they spread.
+
+    runs     name -> (n,) finite numbers, one per run, such as one per seed; from top to bottom.
+             The line goes one standard deviation (n - 1) to either side of the mean
+    digits   decimals of the mean
+
+    Shows the figure and returns None; with show=False returns the matplotlib Figure.
+    Raises ValueError if there is no name, or a name without finite numbers.
+    """
+    runs = {str(name): to_array(x, f"runs {name!r}").astype(float) for name, x in runs.items()}
+    if not runs or any(
+        x.ndim != 1 or not len(x) or not np.isfinite(x).all() for x in runs.values()
+    ):
+        raise ValueError("give at least one name, and finite numbers (n,) for each")
+    means = [x.mean() for x in runs.values()]
+    spreads = [x.std(ddof=1) if len(x) > 1 else 0.0 for x in runs.values()]
+    rows = range(len(runs))
+    with use_course_style():
+        figure, ax = new_figure(figsize=figsize or (6.4, 0.8 + 0.32 * len(runs)))
+        write(ax, xlabel, "", title or "")
+        for row, x in zip(rows, runs.values()):
+            ax.scatter(x, [row] * len(x), 14, FAINT, alpha=0.7, linewidths=0)
+        ax.errorbar(means, rows, xerr=spreads, fmt="D", color=PALETTE[0], markersize=5, capsize=3)
+        for row, mean in zip(rows, means):
+            ax.annotate(f"{mean:.{digits}f}", (mean, row), (0, 5), textcoords="offset points",
+                        ha="center", fontsize=8)  # fmt: skip
+        ax.set_yticks(rows, [shorten(name) for name in runs], parse_math=False)
+        ax.set_ylim(len(runs) - 0.5, -0.8)
+        ax.grid(True, axis="x")
+    if not show:
+        return figure
+    if alt is None:
+        said = [f"{n}: {m:.{digits}f} ± {s:.{digits}f}" for n, m, s in zip(runs, means, spreads)]
+        head = f"{title or 'Means and standard deviations'}: {xlabel}"
+        alt = _sentences(head, [*said, "faint dots are single runs"])
+    display_figure(figure, alt, f"{len(runs)} rows of runs")
+    return None
+
+
 def _pair(x, y, what):
     if isinstance(y, tuple) and len(y) == 2 and np.ndim(y[0]) == 1:
         x, y = y

@@ -379,7 +379,7 @@ class _Biased(nn.Module):
         return self.inner(*args)
 
 
-class _NeedsABias(solution("TinyLoRA")):
+class _NeedsABias(solution("LoRAForTwo")):
     def forward(self, x):
         return super().forward(x) + 0 * self.base.bias.sum()
 
@@ -393,7 +393,7 @@ class _NeedsABias(solution("TinyLoRA")):
         ("accumulated_gradient", _keeps_the_gradient, "once more with the same tensors"),
         ("greedy_tokens", _usual_eos, ""),
         ("TinyMultiHead", _Biased, "the maps have biases"),
-        ("TinyLoRA", _NeedsABias, "AttributeError"),
+        ("LoRAForTwo", _NeedsABias, "AttributeError"),
         ("softmax_with_mask", lambda s, m: s.masked_fill(~m, -1e6).softmax(-1) * m, ""),
     ],
 )

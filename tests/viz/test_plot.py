@@ -627,3 +627,21 @@ def test_curves_whose_ends_all_lie_outside_the_drawn_range():
     curves = {"a": [5.0, 6.0], "b": [7.0, 8.0]}
     ax = plot.plot_curves([1, 2], curves, "x", "y", ylim=(0, 4), show=False).axes[0]
     assert ax.get_ylim() == (0, 4)
+
+
+def test_runs_are_drawn_one_row_a_name_with_mean_and_spread():
+    runs = {"full": [0.8, 0.9, 1.0], "head only": [0.5]}
+    ax = plot.plot_spread(runs, "accuracy", show=False).axes[0]
+    assert [text for _, text in labels(ax.yaxis)] == ["full", "head only"]
+    assert [len(dots.get_offsets()) for dots in ax.collections[:2]] == [3, 1]
+    (bars,) = ax.containers
+    assert bars[0].get_xdata().tolist() == pytest.approx([0.9, 0.5])
+    ends = [x for x, _ in bars[2][0].get_segments()[0]]
+    assert ends == pytest.approx([0.8, 1.0])
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first name stands on top
+
+
+@pytest.mark.parametrize("runs", [{}, {"a": []}, {"a": [1.0, float("nan")]}, {"a": [[1.0]]}])
+def test_runs_that_cannot_be_drawn_are_refused(runs):
+    with pytest.raises(ValueError, match="at least one name, and finite numbers"):
+        plot.plot_spread(runs, "accuracy", show=False)

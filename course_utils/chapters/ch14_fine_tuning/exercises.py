@@ -1,4 +1,4 @@
-"""Exercises of notebook 14: LoRA, adapters, prefixes, and learning from preferences."""
+"""Exercises of chapter 14: LoRA, adapters, prefixes, and learning from preferences."""
 
 import math
 
@@ -19,36 +19,11 @@ from course_utils.checker.probes import draw, far_apart
 NOTEBOOK = "14_fine_tuning"
 
 
-def _set_known(layer, known):
-    """Give the trained tensors of a layer known values, found by shape; returns those found."""
-    found = []
-    for p in layer.parameters():
-        if not p.requires_grad:
-            continue
-        for value in known:
-            for form in (value, value.mT if value.dim() == 2 else value):
-                if p.shape == form.shape:
-                    p.data.copy_(form)
-                    found.append(p)
-                    break
-    return found
+NAMES = ("A_q", "B_q", "A_v", "B_v")
 
 
-def _learns(layer, size, known):
-    """Whether a first step moves any of the tensors that have the shape of a known one.
-
-    It reads 64 vectors, so that no hidden unit is silent by bad luck.
-    """
-    shapes = {tuple(form.shape) for value in known for form in (value, value.mT)}
-    output = layer(torch.randn(64, size))
-    if not output.requires_grad:
-        return False
-    output.sum().backward()
-    return any(
-        p.grad is not None and bool(p.grad.abs().max() > 1e-6)
-        for p in layer.parameters()
-        if tuple(p.shape) in shapes
-    )
+def _trained(layer):
+    return [p for p in layer.parameters() if p.requires_grad]
 
 
 def _input_gradient(layer, x):
@@ -61,40 +36,47 @@ def _input_gradient(layer, x):
     return torch.zeros_like(x) if gradient is None else gradient
 
 
-def play_lora(answer, weight, bias, x, A, B, alpha):
-    """Wrap a layer, look at its start, then give A and B known values and run it."""
+def play_two(answer, weight, bias, x, known, alpha):
+    """Wrap a stacked layer, look at its start, then give the four matrices known values."""
     base = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
     base.weight.data.copy_(weight)
     if bias is not None:
         base.bias.data.copy_(bias)
-    layer = answer(base, len(A), alpha)
+    layer = answer(base, len(known[0]), alpha)
     start = layer(x).detach()
     outcome = {
-        "numbers that are trained": sum(p.numel() for p in layer.parameters() if p.requires_grad),
+        "numbers that are trained": sum(p.numel() for p in _trained(layer)),
         "starts like the base": bool(torch.allclose(start, F.linear(x, weight, bias), atol=1e-5)),
-        "the first step moves A or B": _learns(layer, x.shape[-1], (A, B)),
     }
-    _set_known(layer, (A, B))
-    for p in layer.parameters():  # biases of A and B, if there are any
-        if p.requires_grad and p.dim() == 1 and p is not base.bias:
+    named = [getattr(layer, name) for name in NAMES]  # AttributeError names what is missing
+    named = [getattr(p, "weight", p) for p in named]  # a linear layer of that name will do
+    output = layer(torch.randn(64, x.shape[-1]))
+    if output.requires_grad:
+        (output * torch.linspace(0.5, 1.5, output.shape[-1])).sum().backward()
+    outcome["the first step moves something"] = any(
+        p.grad is not None and bool(p.grad.abs().max() > 1e-6) for p in named
+    )
+    for p, value in zip(named, known):
+        p.data = value.clone()
+    for p in _trained(layer):  # biases of the four, if there are any
+        if p.dim() == 1 and p is not base.bias:
             p.data.zero_()
     return outcome | {"output": layer(x).detach(), "gradient of x": _input_gradient(layer, x)}
 
 
-class _LoRA(nn.Module):
+class _TwoLoRAs(nn.Module):
     """The switchable layer: each class attribute is a switch."""
 
     start = "B zero"
     scale = "alpha / r"
     frozen = "all"
     base_term = "whole"
-    order = "A first"
     between = "nothing"
     registered = True
     base_call = "plain"
-    reads = "x"
-    biases = "none"
-    learned_scale = False
+    gets = "qv"
+    pairs = "own"
+    ways = "A then B"
 
     def __init__(self, base, rank, alpha):
         super().__init__()
@@ -103,85 +85,80 @@ class _LoRA(nn.Module):
             base.requires_grad_(False)
         elif self.frozen == "weight":
             base.weight.requires_grad_(False)
-        A = torch.randn(rank, base.in_features) / base.in_features**0.5
-        B = torch.randn(base.out_features, rank)
-        A = A * 0 if self.start == "both zero" else A
-        B = B if self.start == "both random" else B * 0
-        self.A, self.B = (nn.Parameter(A), nn.Parameter(B)) if self.registered else (A, B)
+        d = base.in_features
+        for name in NAMES:
+            value = torch.randn((rank, d) if name[0] == "A" else (d, rank)) / d**0.5
+            if self.start == "both zero" or (self.start == "B zero" and name[0] == "B"):
+                value = value * 0
+            setattr(self, name, nn.Parameter(value) if self.registered else value)
         scales = {"alpha / r": alpha / rank, "none": 1, "alpha": alpha, "r / alpha": rank / alpha,
                   "root": alpha / rank**0.5}  # fmt: skip
         self.factor = scales[self.scale]
-        if self.learned_scale:
-            self.gain = nn.Parameter(torch.tensor(float(self.factor)))
-        if self.biases != "none":
-            self.b = nn.Parameter(torch.zeros(rank))
-            self.c = nn.Parameter(torch.full((base.out_features,), float(self.biases == "drawn")))
+
+    def _update(self, x, A, B):
+        narrow = x @ A.T
+        return self.factor * (F.relu(narrow) if self.between == "relu" else narrow) @ B.T
 
     def forward(self, x):
-        base_gives = self.base(x)
-        base_gives = base_gives.detach() if self.base_call == "no grad" else base_gives
-        asked, x = x, base_gives if self.reads == "base output" else x
-        if self.order == "B first":
-            narrow, up = x @ self.B.T, self.A.T
-        else:
-            narrow, up = x @ self.A.T, self.B.T
-        narrow = narrow + self.b if self.biases != "none" else narrow
-        narrow = F.relu(narrow) if self.between == "relu" else narrow
-        wide = narrow @ up + (self.c if self.biases != "none" else 0)
-        update = (self.gain if self.learned_scale else self.factor) * wide
+        out = self.base(x)
+        out = out.detach() if self.base_call == "no grad" else out
         if self.base_term == "none":
-            return update
-        return update + (asked @ self.base.weight.T if self.base_term == "no bias" else base_gives)
+            out = out * 0
+        if self.base_term == "no bias":
+            out = x @ self.base.weight.T
+        first = self._update(x, self.A_q, self.B_q)
+        second = self._update(x, self.A_v, self.B_v)
+        if self.pairs == "swapped":
+            first, second = second, first
+        if self.pairs == "q for both":
+            second = first
+        if self.pairs == "added":
+            first = second = first + second
+        none = torch.zeros_like(first)
+        parts = {"qv": (first, none, second), "qk": (first, second, none),
+                 "kv": (none, first, second), "q": (first, none, none),
+                 "v": (none, none, second), "qkv": (first, first, second)}  # fmt: skip
+        return out + torch.cat(parts[self.gets], dim=-1)
 
 
-class _LoRAFromLinears(nn.Module):
-    """A right variant: two linear layers without bias."""
+class _ThreeParts(nn.Module):
+    """A right variant: linear layers without bias, the output cut into three."""
 
     def __init__(self, base, rank, alpha):
         super().__init__()
         self.pretrained = base
         for p in base.parameters():
             p.requires_grad = False
-        self.down = nn.Linear(base.in_features, rank, bias=False)
-        self.up = nn.Linear(rank, base.out_features, bias=False)
-        nn.init.zeros_(self.up.weight)
+        d = base.in_features
+        self.A_q, self.A_v = (nn.Linear(d, rank, bias=False) for _ in range(2))
+        self.B_q, self.B_v = (nn.Linear(rank, d, bias=False) for _ in range(2))
+        nn.init.zeros_(self.B_q.weight)
+        nn.init.zeros_(self.B_v.weight)
         self.factor = alpha / rank
 
     def forward(self, x):
-        return self.pretrained(x) + self.up(self.down(x)) * self.factor
+        q, k, v = self.pretrained(x).chunk(3, dim=-1)
+        q = q + self.B_q(self.A_q(x)) * self.factor
+        v = v + self.B_v(self.A_v(x)) * self.factor
+        return torch.cat([q, k, v], dim=-1)
 
 
-class _LoRAOfColumns(nn.Module):
-    """A right variant: matrices stored the other way round, base weights as buffers, A at zero."""
+class _OneWeight(nn.Module):
+    """A right variant: the sum of the matrices is made first; it is A that starts at zero."""
 
     def __init__(self, base, rank, alpha):
         super().__init__()
         self.register_buffer("weight", base.weight.detach().clone())
         self.register_buffer("bias", None if base.bias is None else base.bias.detach().clone())
-        self.down = nn.Parameter(torch.zeros(base.in_features, rank))
-        self.up = nn.Parameter(torch.randn(rank, base.out_features))
+        d = base.in_features
+        self.A_q, self.A_v = (nn.Parameter(torch.zeros(rank, d)) for _ in range(2))
+        self.B_q, self.B_v = (nn.Parameter(torch.randn(d, rank)) for _ in range(2))
         self.rank, self.alpha = rank, alpha
 
     def forward(self, x):
-        base = x @ self.weight.T + (0 if self.bias is None else self.bias)
-        return base + x @ self.down @ self.up * (self.alpha / self.rank)
-
-
-class _LoRAByMerging(nn.Module):
-    """A right variant: the sum of the matrices is made first."""
-
-    def __init__(self, base, rank, alpha):
-        super().__init__()
-        self.base = base.eval()
-        for parameter in self.base.parameters():
-            parameter.requires_grad = False
-        self.scaling = alpha / rank
-        self.lora_A = nn.Parameter(torch.empty(rank, base.in_features).uniform_(-1, 1))
-        self.lora_B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
-
-    def forward(self, x):
-        update = torch.einsum("or,ri->oi", self.lora_B, self.lora_A)
-        return F.linear(x, self.base.weight + self.scaling * update, self.base.bias)
+        nothing = torch.zeros(x.shape[-1], x.shape[-1])
+        update = torch.cat([self.B_q @ self.A_q, nothing, self.B_v @ self.A_v])
+        return F.linear(x, self.weight + self.alpha / self.rank * update, self.bias)
 
 
 _LORA_SCALE = [
@@ -212,25 +189,53 @@ _LORA_SCALE = [
 ]
 
 
+class _InPlaces(nn.Module):
+    """A right variant: the updates are added to slices of the output."""
+
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.base = base.eval().requires_grad_(False)
+        self.d, self.s = base.in_features, alpha / rank
+        self.A_q = nn.Parameter(torch.empty(rank, self.d).uniform_(-1, 1))
+        self.A_v = nn.Parameter(torch.empty(rank, self.d).uniform_(-1, 1))
+        self.B_q, self.B_v = (nn.Parameter(base.weight.new_zeros(self.d, rank)) for _ in range(2))
+
+    def forward(self, x):
+        out = self.base(x).clone()
+        out[..., : self.d] += self.s * torch.einsum("ni,ri,or->no", x, self.A_q, self.B_q)
+        out[..., 2 * self.d :] += self.s * torch.einsum("ni,ri,or->no", x, self.A_v, self.B_v)
+        return out
+
+
+def _two(seed, d, rank, tokens, alpha, bias=True):
+    """A probe: a stacked layer of 3d outputs, tokens, and A_q, B_q, A_v, B_v."""
+    weight, b, x = draw(seed, (3 * d, d), (3 * d,), (tokens, d))
+    known = draw(seed + 50, (rank, d), (d, rank), (rank, d), (d, rank))
+    return weight, b if bias else None, x, known, alpha
+
+
 @exercise(
     kind="class",
+    asks="transfer",
     notebook=NOTEBOOK,
     minutes=15,
     difficulty=2,
-    trains="LoRA: a frozen matrix and a trained one of low rank",
+    trains="LoRA where one layer makes queries, keys and values",
     text="""
-    Put a trained update of low rank beside a pre-trained `nn.Linear`:
-    `base(x) + alpha / rank * B A x`. Freeze the base; at first, the layer must give what its base
-    gives, and still be able to learn.
+    In many models one layer, `nn.Linear(d, 3 * d)`, makes queries, keys and values at once: its
+    output holds the d features of the query, then those of the key, then those of the value. Put
+    LoRA onto queries and values, and leave the keys alone. The four trained matrices are called
+    `A_q`, `B_q`, `A_v`, `B_v`; each A is `(rank, d)`, each B is `(d, rank)`, and both updates are
+    scaled by alpha / rank. The base is frozen; at first the layer must give what its base gives,
+    and still be able to learn.
     """,
-    reference=_LoRA,
-    play=play_lora,
+    reference=_TwoLoRAs,
+    play=play_two,
     probes=[
-        (*draw(1401, (2, 3), (2,), (1, 3), (1, 3), (2, 1)), 4.0),
-        (*draw(1402, (7, 5), (7,), (4, 5), (2, 5), (7, 2)), 6.0),
-        (*draw(1403, (4, 6), (4,), (2, 6), (3, 6), (4, 3)), 1.5),
-        (*draw(1404, (3, 3), (3,), (2, 3), (2, 3), (3, 2)), 3.0),
-        (draw(1405, (4, 5))[0], None, *draw(1406, (3, 5), (2, 5), (4, 2)), 3.0),  # without a bias
+        _two(1401, 2, 1, 1, 4.0),
+        _two(1402, 5, 2, 3, 6.0),
+        _two(1403, 4, 3, 2, 1.5),
+        _two(1404, 3, 2, 2, 3.0, bias=False),
     ],
     mistakes=[
         wrong(
@@ -261,7 +266,7 @@ _LORA_SCALE = [
         wrong(
             "the output of the base is missing",
             "residual",
-            "The update is added to what the pre-trained layer gives.",
+            "The updates are added to what the pre-trained layer gives.",
             base_term="none",
         ),
         wrong(
@@ -269,12 +274,6 @@ _LORA_SCALE = [
             "residual",
             "x @ weight.T is only a part of base(x).",
             base_term="no bias",
-        ),
-        wrong(
-            "A and B are applied in the wrong order",
-            "low rank",
-            "A brings x down to r numbers first; then B brings these up.",
-            order="B first",
         ),
         wrong(
             "there is an activation between A and B",
@@ -285,16 +284,8 @@ _LORA_SCALE = [
         wrong(
             "A and B are not trained",
             "frozen base",
-            "Both must be an nn.Parameter, and freezing is for the base alone.",
+            "All four must be an nn.Parameter, and freezing is for the base alone.",
             registered=False,
-        ),
-        wrong(
-            "the base is called without a gradient instead of being frozen",
-            "frozen base",
-            "no_grad or detach in forward cuts off what is trained before this layer, and the "
-            "base still counts as trained: base.requires_grad_(False).",
-            frozen="none",
-            base_call="no grad",
         ),
         wrong(
             "no gradient comes back through the base",
@@ -303,367 +294,283 @@ _LORA_SCALE = [
             base_call="no grad",
         ),
         wrong(
-            "the update reads what the base gives",
-            "residual",
-            "A x and base(x) stand beside each other; both read x.",
-            reads="base output",
-            order="A first",
+            "the keys get the update of the values",
+            "role of q, k, v",
+            "The output is queries, keys, values; the second update belongs to the last third.",
+            gets="qk",
         ),
         wrong(
-            "A and B have biases",
-            "low rank",
-            "The update is B A x alone; an nn.Linear for A or B needs bias=False.",
-            {"biases": "zero"},
-            biases="drawn",
+            "the keys get the update of the queries",
+            "role of q, k, v",
+            "The output is queries, keys, values; the first update belongs to the first third.",
+            gets="kv",
         ),
         wrong(
-            "the scale is trained, too",
-            "counting",
-            "alpha / r is a fixed number; only A and B are trained.",
-            learned_scale=True,
+            "the keys are changed as well",
+            "role of q, k, v",
+            "The middle third must be what the base gives.",
+            gets="qkv",
+        ),
+        wrong(
+            "only the queries get an update",
+            "role of q, k, v",
+            "The last third, the values, gets B_v A_v x.",
+            gets="q",
+        ),
+        wrong(
+            "only the values get an update",
+            "role of q, k, v",
+            "The first third, the queries, gets B_q A_q x.",
+            gets="v",
+        ),
+        wrong(
+            "the updates of queries and values are exchanged",
+            "role of q, k, v",
+            "B_q A_q x goes to the first third, B_v A_v x to the last.",
+            pairs="swapped",
+        ),
+        wrong(
+            "queries and values share one update",
+            "sharing",
+            "Each has a pair of matrices of its own.",
+            pairs="q for both",
         ),
     ],
     hints=[
-        "Which of the layer's tensors may require a gradient? Count them for the smallest example.",
-        "The update is 0 at first if one of A and B is; it can grow only if the other is not.",
-        "x has its features last, so A x is written x @ A.T, and has rank numbers.",
+        "Two updates of d features each have to become one of 3d. What stands in the middle?",
+        "chunk(3, dim=-1) cuts the output of the base into three; torch.cat joins again.",
+        "One update is alpha / rank * x @ A.T @ B.T. Which of A and B starts at zero, and why?",
     ],
-    right_variants=[_LoRAFromLinears, _LoRAOfColumns, _LoRAByMerging],
+    right_variants=[_ThreeParts, _OneWeight, _InPlaces],
 )
-class TinyLoRA(nn.Module):
-    """A linear layer with an update of low rank."""
+class LoRAForTwo(nn.Module):
+    """A layer for queries, keys and values, with LoRA on queries and values."""
 
     def __init__(self, base, rank, alpha):
-        """base: nn.Linear(in, out), with a bias or without. A is (rank, in), B is (out, rank)."""
+        """base: nn.Linear(d, 3 * d), with a bias or without."""
         super().__init__()
+        d = base.in_features
         self.base = base.requires_grad_(False)
         self.scale = alpha / rank
-        self.A = nn.Parameter(torch.randn(rank, base.in_features) / math.sqrt(base.in_features))
-        self.B = nn.Parameter(torch.zeros(base.out_features, rank))
+        self.A_q = nn.Parameter(torch.randn(rank, d) / math.sqrt(d))
+        self.A_v = nn.Parameter(torch.randn(rank, d) / math.sqrt(d))
+        self.B_q = nn.Parameter(torch.zeros(d, rank))
+        self.B_v = nn.Parameter(torch.zeros(d, rank))
 
     def forward(self, x):
-        """x: (N, in). Returns (N, out)."""
-        return self.base(x) + self.scale * (x @ self.A.T @ self.B.T)
+        """x: (N, d). Returns (N, 3 * d)."""
+        q, k, v = self.base(x).chunk(3, dim=-1)  # (N, d) each
+        q = q + self.scale * (x @ self.A_q.T @ self.B_q.T)
+        v = v + self.scale * (x @ self.A_v.T @ self.B_v.T)
+        return torch.cat([q, k, v], dim=-1)
 
 
-def _merge_update(weight, A, B, alpha, *, scale="alpha / r", keep=True, sign=1):
-    rank = len(A)
-    if scale in ("AB", "transposed"):
-        return weight + alpha / rank * (A @ B if scale == "AB" else A.T @ B.T)
-    factor = {
-        "alpha / r": alpha / rank,
-        "none": 1,
-        "alpha": alpha,
-        "r / alpha": rank / alpha,
-        "in": alpha / A.shape[1],
-        "out": alpha / B.shape[0],
-        "root": alpha / math.sqrt(rank),
-        "twice": (alpha / rank) ** 2,
-    }[scale]
-    if keep == "scaled, too":
-        return factor * (weight + sign * (B @ A))
-    return (weight if keep else 0) + sign * factor * (B @ A)
+def _switch(merged, old_A, old_B, new_A, new_B, alpha, *, scale="alpha / r", old="out", new="in",
+            ranks="own", product="BA"):  # fmt: skip
+    def update(A, B):
+        rank = len(old_A) if ranks == "old" else len(new_A) if ranks == "new" else len(A)
+        factor = {"alpha / r": alpha / rank, "none": 1, "alpha": alpha, "r / alpha": rank / alpha,
+                  "root": alpha / math.sqrt(rank)}[scale]  # fmt: skip
+        return factor * (A.T @ B.T if product == "transposed" else B @ A)
+
+    signs = {"out": -1, "in": 1, "left": 0}
+    return merged + signs[old] * update(old_A, old_B) + signs[new] * update(new_A, new_B)
 
 
 @exercise(
+    asks="transfer",
     notebook=NOTEBOOK,
-    minutes=5,
-    difficulty=1,
-    trains="merging: why LoRA costs nothing when it is used",
-    text="Make one weight of a pre-trained one and its trained LoRA update.",
-    reference=_merge_update,
+    minutes=6,
+    difficulty=2,
+    trains="taking one task out of a merged weight and putting another in",
+    text="""
+    A weight with LoRA merged into it serves one task. You have kept the A and B of that task, and
+    those of another, of another rank perhaps, but no copy of the pre-trained weight. Make the
+    weight that serves the other task. Both updates were scaled by alpha / (their own rank).
+    """,
+    reference=_switch,
     probes=[
-        (*draw(1411, (2, 3), (1, 3), (2, 1)), 4.0),
-        (*draw(1412, (7, 5), (2, 5), (7, 2)), 6.0),
-        (*draw(1413, (4, 6), (3, 6), (4, 3)), 1.5),
+        (*draw(1411, (2, 2), (1, 2), (2, 1), (2, 2), (2, 2)), 4.0),
+        (*draw(1412, (5, 5), (2, 5), (5, 2), (3, 5), (5, 3)), 6.0),
+        (*draw(1413, (4, 4), (3, 4), (4, 3), (1, 4), (4, 1)), 1.5),
     ],
     mistakes=[
         *_LORA_SCALE,
         wrong(
-            "the scale is divided by another size than the rank",
+            "the old task is left in",
             "low rank",
-            "The rank is the size that A and B share: the rows of A, the columns of B.",
-            {"scale": "out"},
-            scale="in",
+            "What was merged for the old task has to be taken out again.",
+            old="left",
         ),
         wrong(
-            "the pre-trained weight is lost",
-            "frozen base",
-            "The update is added to the weight.",
-            keep=False,
+            "the old task is added once more",
+            "low rank",
+            "The old update is in the weight already: subtract it.",
+            old="in",
         ),
         wrong(
-            "the update is subtracted",
+            "the new task is not put in",
             "low rank",
-            "The layer adds the update, so the merged weight does, too.",
-            sign=-1,
+            "Without the new update this is the pre-trained weight.",
+            new="left",
+        ),
+        wrong(
+            "the new task is subtracted",
+            "low rank",
+            "Merging adds the update to the weight.",
+            new="out",
+        ),
+        wrong(
+            "both updates are scaled with one rank",
+            "low rank",
+            "Each update is divided by its own rank, a size of its own A and B.",
+            {"ranks": "new"},
+            ranks="old",
         ),
         wrong(
             "A and B are multiplied in the wrong order",
             "low rank",
-            "The product must be (out, in) like the weight: B is (out, r) and A is (r, in).",
-            {"scale": "transposed"},
-            scale="AB",
-        ),
-        wrong(
-            "the pre-trained weight is scaled, too",
-            "frozen base",
-            "alpha / r belongs to the update alone.",
-            keep="scaled, too",
-        ),
-        wrong(
-            "the scale is used twice",
-            "low rank",
-            "The product B A is multiplied by alpha / r once.",
-            scale="twice",
+            "The weight is (out, in), so B, which is (out, r), stands first.",
+            product="transposed",
         ),
     ],
     hints=[
-        "The layer computes W x + s B A x. What stands before x when you factor it out?",
-        "Which product of A and B has the shape of the weight?",
-        "s is alpha divided by the rank; the rank is a size of A.",
+        "How did the merged weight come about? Write it as a sum.",
+        "Subtract one update first: what is left is the pre-trained weight.",
+        "Each update is alpha / r times B A, with an r of its own.",
     ],
     right_variants=[
-        lambda W, A, B, alpha: torch.addmm(W, B, A, alpha=alpha / B.shape[1]),
-        lambda W, A, B, alpha: W + torch.einsum("or,ri->oi", B, A) * (alpha / A.size(0)),
-        lambda W, A, B, alpha: (
-            W + sum(torch.outer(B[:, k], A[k]) for k in range(len(A))) * alpha / len(A)
+        lambda W, A, B, C, D, alpha: torch.addmm(
+            torch.addmm(W, B, A, alpha=-alpha / len(A)), D, C, alpha=alpha / len(C)
+        ),
+        lambda W, A, B, C, D, alpha: (
+            W + torch.cat([D / len(C), -B / len(A)], 1) @ torch.cat([C, A]) * alpha
+        ),
+        lambda W, A, B, C, D, alpha: (
+            W
+            + torch.einsum("or,ri->oi", D, C) * (alpha / D.shape[1])
+            - torch.einsum("or,ri->oi", B, A) * (alpha / B.shape[1])
         ),
     ],
 )
-def merge_low_rank(weight, A, B, alpha):
-    """The weight of one plain layer that does the same.
+def switch_task(merged, old_A, old_B, new_A, new_B, alpha):
+    """The merged weight of the other task.
 
-    weight: (out, in), A: (r, in), B: (out, r). Returns (out, in).
+    merged: (out, in), each A: (its rank, in), each B: (out, its rank). Returns (out, in).
     """
-    return weight + alpha / A.shape[0] * (B @ A)
+    pretrained = merged - alpha / len(old_A) * (old_B @ old_A)
+    return pretrained + alpha / len(new_A) * (new_B @ new_A)
 
 
-def play_adapter(answer, x, known):
-    """Look at the start of an adapter, then give it known weights and run it."""
-    layer = answer(x.shape[-1], len(known[0]))
-    outcome = {
-        "numbers": sum(p.numel() for p in layer.parameters() if p.requires_grad),
-        "starts by giving what it reads": bool(torch.allclose(layer(x).detach(), x, atol=1e-6)),
-        "the first step moves a matrix": _learns(layer, x.shape[-1], known[::2]),
+def _merge_adapter(W, b, D, d, U, u, *, residual="kept", side="behind", bias="whole",
+                   product="UD"):  # fmt: skip
+    both = {"UD": lambda: U @ D, "transposed": lambda: D.T @ U.T}[product]()
+    weight = both @ W if side == "behind" else W @ both
+    weight = W + weight if residual == "kept" else weight
+    parts = {
+        "whole": lambda: b + both @ b + U @ d + u,
+        "base only": lambda: b,
+        "no residual": lambda: both @ b + U @ d + u,
+        "down not carried": lambda: b + both @ b + u,
+        "base not carried": lambda: b + U @ d + u,
+        "up left out": lambda: b + both @ b + U @ d,
     }
-    _set_known(layer, known)
-    return outcome | {"output": layer(x).detach(), "gradient of x": _input_gradient(layer, x)}
-
-
-class _Adapter(nn.Module):
-    """The switchable adapter."""
-
-    start = "up zero"
-    residual = "around"
-    activation = "between"
-    biases = True
-    width = "bottleneck"
-    norm = False
-    cut = "nothing"
-
-    def __init__(self, d_model, bottleneck):
-        super().__init__()
-        bottleneck = d_model if self.width == "d_model" else bottleneck
-        self.down = nn.Linear(d_model, bottleneck, bias=self.biases)
-        self.up = nn.Linear(bottleneck, d_model, bias=self.biases)
-        if self.norm:
-            self.first = nn.LayerNorm(d_model)
-        zeroed = {
-            "up zero": [self.up],
-            "random": [],
-            "both zero": [self.up, self.down],
-            "down zero": [self.down],
-        }
-        for layer in zeroed.get(self.start, [self.up]):
-            for name, p in layer.named_parameters():
-                if not (self.start == "up bias left" and name == "bias"):
-                    nn.init.zeros_(p)
-        if self.start == "up bias left" and self.biases:
-            nn.init.ones_(self.up.bias)
-
-    def forward(self, x):
-        seen = x.detach() if self.cut == "inside" else x
-        seen = self.first(seen) if self.norm else seen
-        narrow = self.down(F.relu(seen) if self.activation == "before" else seen)
-        between = {"between": F.relu, "gelu": F.gelu, "tanh": torch.tanh, "silu": F.silu}
-        narrow = between.get(self.activation, nn.Identity())(narrow)
-        wide = self.up(narrow)
-        wide = F.relu(wide) if self.activation == "after" else wide
-        if self.residual == "none":
-            return wide
-        if self.residual == "halved":
-            return (x + wide) / 2
-        x = x.detach() if self.cut == "around" else x
-        return F.relu(x + wide) if self.residual == "inside" else x + wide
-
-
-class _AdapterInSequence(nn.Module):
-    """A right variant: nn.Sequential."""
-
-    def __init__(self, d_model, bottleneck):
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Linear(d_model, bottleneck), nn.ReLU(), nn.Linear(bottleneck, d_model)
-        )
-        with torch.no_grad():
-            for p in self.layers[2].parameters():
-                p.zero_()
-
-    def forward(self, x):
-        return self.layers(x) + x
-
-
-class _AdapterOfParameters(nn.Module):
-    """A right variant: matrices and biases made by hand, with the shapes of nn.Linear."""
-
-    def __init__(self, d, r):
-        super().__init__()
-        self.a, self.b = nn.Parameter(torch.randn(r, d)), nn.Parameter(torch.zeros(r))
-        self.c, self.e = nn.Parameter(torch.zeros(d, r)), nn.Parameter(torch.zeros(d))
-
-    def forward(self, x):
-        return x + (x @ self.a.T + self.b).clamp(min=0) @ self.c.T + self.e
-
-
-class _AdapterFunctional(nn.Module):
-    """A right variant: the way down drawn by hand, F.linear."""
-
-    def __init__(self, d_model, bottleneck):
-        super().__init__()
-        self.read, self.write = nn.Linear(d_model, bottleneck), nn.Linear(bottleneck, d_model)
-        nn.init.normal_(self.read.weight, std=0.1)
-        self.write.weight.data.fill_(0.0)
-        self.write.bias.data.fill_(0.0)
-
-    def forward(self, x):
-        h = torch.where((z := self.read(x)) > 0, z, torch.zeros(()))
-        return torch.add(F.linear(h, self.write.weight, self.write.bias), x)
+    return weight, parts[bias]()
 
 
 @exercise(
-    kind="class",
+    asks="transfer",
     notebook=NOTEBOOK,
     minutes=10,
     difficulty=2,
-    trains="adapters: a bottleneck that starts as nothing",
+    trains="what makes an adapter impossible to merge: its ReLU",
     text="""
-    An adapter: down to `bottleneck` features, ReLU, up again, and a residual connection. Both maps
-    are `nn.Linear` with bias. At first it must give what it reads, and still be able to learn.
+    Somebody builds an adapter *without* the ReLU and puts it behind a linear layer: the layer gives
+    `y = weight @ x + bias`, the adapter makes `y + up @ (down @ y + down_bias) + up_bias` of it.
+    All of it is linear, so it can be merged after all. Give weight and bias of the one linear layer
+    that does the same.
     """,
-    reference=_Adapter,
-    play=play_adapter,
+    reference=_merge_adapter,
     probes=[
-        (*draw(1421, (1, 3)), draw(1422, (2, 3), (2,), (3, 2), (3,))),
-        (*draw(1423, (4, 6)), draw(1424, (4, 6), (4,), (6, 4), (6,))),
-        (*draw(1425, (3, 5)), draw(1426, (1, 5), (1,), (5, 1), (5,))),
+        draw(1421, (3, 3), (3,), (1, 3), (1,), (3, 1), (3,)),
+        draw(1422, (4, 4), (4,), (2, 4), (2,), (4, 2), (4,)),
+        draw(1423, (5, 5), (5,), (3, 5), (3,), (5, 3), (5,)),
     ],
     mistakes=[
         wrong(
-            "the way up does not start at zero",
-            "neutral start",
-            "Weight and bias of the second map are set to 0, so that at first nothing changes.",
-            {"start": "up bias left"},
-            start="random",
-        ),
-        wrong(
-            "the way down starts at zero",
-            "neutral start",
-            "Then no gradient reaches either matrix; only the way up starts at zero.",
-            {"start": "down zero"},
-            start="both zero",
-        ),
-        wrong(
-            "the residual connection is missing",
+            "the residual connection is lost",
             "residual",
-            "What the adapter reads is added to what it makes of it.",
-            residual="none",
+            "The adapter adds to y, so the weight itself is a part of the merged weight.",
+            residual="lost",
         ),
         wrong(
-            "the activation is applied to the sum",
-            "residual",
-            "The input passes unchanged; the ReLU stands in the bottleneck.",
-            residual="inside",
+            "the adapter is put before the layer",
+            "low rank",
+            "It reads what the layer gives, so its product up @ down stands left of the weight.",
+            side="before",
         ),
         wrong(
-            "there is no activation",
-            "activation",
-            "Without the ReLU the two maps are one linear map.",
-            activation="none",
+            "up and down are multiplied in the wrong order",
+            "low rank",
+            "down acts first, so it stands on the right: up @ down.",
+            product="transposed",
         ),
         wrong(
-            "the activation stands behind the way up",
-            "activation",
-            "It belongs between the two maps; behind them nothing negative could be added.",
-            activation="after",
-        ),
-        wrong(
-            "the maps have no bias",
+            "the bias of the layer is passed on unchanged",
             "counting",
-            "Here both maps are nn.Linear with bias.",
-            biases=False,
+            "The adapter reads the bias too, and has two biases of its own.",
+            bias="base only",
         ),
         wrong(
-            "there is no bottleneck",
+            "the bias of the layer does not go through the adapter",
             "counting",
-            "The space between is bottleneck wide, not d_model.",
-            width="d_model",
+            "y contains the bias, so down and up act on it as well.",
+            bias="base not carried",
         ),
         wrong(
-            "the activation is no ReLU",
-            "activation",
-            "Other functions do as well, but here a ReLU is asked for.",
-            {"activation": "tanh"},
-            {"activation": "silu"},
-            activation="gelu",
-        ),
-        wrong(
-            "the activation stands before the way down",
-            "activation",
-            "It belongs between the two maps; else they are one linear map.",
-            activation="before",
-        ),
-        wrong(
-            "the input is normalised first",
-            "norm place",
-            "This adapter has two linear maps and a ReLU; there is no LayerNorm in it.",
-            norm=True,
-        ),
-        wrong(
-            "the sum is halved",
+            "the bias of the layer itself is lost",
             "residual",
-            "At first the adapter must give what it reads, not half of it.",
-            residual="halved",
+            "The residual connection carries it past the adapter.",
+            bias="no residual",
         ),
         wrong(
-            "no gradient comes back through one of the two ways",
-            "gradient",
-            "What is trained before the adapter needs both: leave out detach and no_grad.",
-            {"cut": "around"},
-            cut="inside",
+            "the bias of the way down is lost",
+            "counting",
+            "It goes through the way up: up @ down_bias.",
+            bias="down not carried",
+        ),
+        wrong(
+            "the bias of the way up is lost",
+            "counting",
+            "It is added at the very end.",
+            bias="up left out",
         ),
     ],
     hints=[
-        "Three lines in __init__ make the two maps and set something to zero. What, and why?",
-        "nn.init.zeros_ sets a tensor to zero; a linear layer has a weight and a bias.",
-        "forward: down, activation, up, and then add what came in.",
+        "Write the adapter's output with y replaced by weight @ x + bias, and sort by x.",
+        "What stands before x is the new weight; what is left when x = 0 is the new bias.",
+        "At x = 0 the layer gives its bias. What does the adapter make of that?",
     ],
-    right_variants=[_AdapterInSequence, _AdapterOfParameters, _AdapterFunctional],
-)
-class TinyAdapter(nn.Module):
-    """x + up(relu(down(x)))."""
+    right_variants=[
+        lambda W, b, D, d, U, u: (
+            (torch.eye(len(U)) + U @ D) @ W, (torch.eye(len(U)) + U @ D) @ b + U @ d + u
+        ),
+        lambda W, b, D, d, U, u: [torch.addmm(W, U, D @ W), b + U @ (D @ b + d) + u],
+        lambda W, b, D, d, U, u: (
+            W + torch.einsum("or,ri,ij->oj", U, D, W),
+            F.linear(F.linear(b, D, d), U, u) + b,
+        ),
+    ],
+)  # fmt: skip
+def merge_linear_adapter(weight, bias, down, down_bias, up, up_bias):
+    """Weight and bias of the one layer that does the same.
 
-    def __init__(self, d_model, bottleneck):
-        """Two nn.Linear: d_model -> bottleneck -> d_model."""
-        super().__init__()
-        self.down = nn.Linear(d_model, bottleneck)
-        self.up = nn.Linear(bottleneck, d_model)
-        nn.init.zeros_(self.up.weight)
-        nn.init.zeros_(self.up.bias)
-
-    def forward(self, x):
-        """x: (N, d_model). Returns (N, d_model)."""
-        return x + self.up(F.relu(self.down(x)))
+    weight: (d, d), bias: (d,), down: (r, d), down_bias: (r,), up: (d, r), up_bias: (d,).
+    Returns (weight, bias), of shapes (d, d) and (d,).
+    """
+    new_weight = weight + up @ down @ weight
+    new_bias = bias + up @ (down @ bias + down_bias) + up_bias
+    return new_weight, new_bias
 
 
 def _prefix_attend(
@@ -885,52 +792,64 @@ def prefix_attend(queries, keys, values, prefix_keys, prefix_values, real_keys):
     return torch.softmax(scores.masked_fill(~mask[:, None], -math.inf), dim=-1) @ values
 
 
-def _preference(better, worse, *, sign=1, form="log sigmoid", over="mean", minus=True,
-                pairs="own"):  # fmt: skip
-    if pairs == "all":
-        better, worse = better[:, None], worse[None]
-    if pairs == "means":
-        better, worse = better.mean(), worse.mean()
-    d = sign * (better - worse)
+def _dpo_texts(policy, reference, is_answer, beta, *, sign=1, form="log sigmoid", over="mean",
+               tokens="answers", length="sum", minus=True, ratio="both",
+               weigh="inside"):  # fmt: skip
+    kept = {"answers": is_answer, "all": torch.ones_like(is_answer), "questions": ~is_answer}
+    kept = kept[tokens].to(policy.dtype)
+    gains = {"both": policy - reference, "policy": policy, "turned": reference - policy}[ratio]
+    gain = (gains * kept).sum(-1)  # (2, B)
+    gain = gain / kept.sum(-1) if length == "mean" else gain
+    inside = {"inside": beta, "not": 1.0, "outside": 1.0, "divided": 1 / beta}[weigh]
+    d = sign * inside * (gain[0] - gain[1])
     losses = {
         "log sigmoid": lambda: F.logsigmoid(d),
-        "overflows": lambda: torch.log(torch.exp(better) / (torch.exp(better) + torch.exp(worse))),
-        "overflows late": lambda: torch.log(torch.sigmoid(d)),
-        "log last": lambda: torch.sigmoid(d).mean().log(),
-        "counted": lambda: (d > 0).float(),
-        "errors": lambda: -(d <= 0).float(),
-        "two": lambda: F.logsigmoid(d) / math.log(2),
+        "overflows": lambda: torch.log(torch.sigmoid(d)),
         "no log": lambda: torch.sigmoid(d),
         "no sigmoid": lambda: d,
-        "apart": lambda: F.logsigmoid(better) + F.logsigmoid(-worse),
-        "hinge": lambda: -F.relu(1 - d),
-        "square": lambda: -((1 - torch.sigmoid(d)) ** 2),
+        "apart": lambda: F.logsigmoid(inside * gain[0]) + F.logsigmoid(-inside * gain[1]),
     }[form]()
     total = losses.mean() if over == "mean" else losses.sum()
+    total = beta * total if weigh == "outside" else total
     return -total if minus else total
 
 
+def _texts(seed, pairs, steps, scale=1.0):
+    """A probe: log-probabilities of the tokens, and answers of different lengths."""
+    policy, reference = (-x.abs() * scale for x in draw(seed, *[(2, pairs, steps)] * 2))
+    starts = 1 + torch.arange(2 * pairs).view(2, pairs) % (steps - 1)
+    at = torch.arange(steps)
+    ends = steps - (torch.arange(2 * pairs).view(2, pairs) // 2) % 2
+    is_answer = (at >= starts[..., None]) & (at < ends[..., None])
+    is_answer |= at == steps - 2
+    return policy, reference, is_answer
+
+
 @exercise(
+    asks="transfer",
     notebook=NOTEBOOK,
-    minutes=6,
-    difficulty=1,
-    trains="the loss of a reward model",
+    minutes=10,
+    difficulty=2,
+    trains="DPO on texts instead of a toy",
     text="""
-    The Bradley-Terry loss: the mean, over all pairs, of minus the log of the probability that the
-    preferred answer wins. That probability is the sigmoid of the difference of the two rewards.
-    Rewards may be far apart.
+    The DPO loss for real texts. Of every token, question and answer, you have its log-probability
+    under the policy and under the reference; row 0 holds the preferred texts, row 1 the others,
+    pair by pair. The log-probability of an answer is the sum over *its* tokens: the question and
+    the padding do not count. Give the mean loss over the pairs. Answers may be long, so that sums
+    of hundreds must not overflow.
     """,
-    reference=_preference,
+    reference=_dpo_texts,
     probes=[
-        (torch.tensor([2.0, 0.5]), torch.tensor([1.0, 1.5])),
-        draw(1441, (5,), (5,), scale=2.0),
-        (torch.tensor([200.0, -3.0, 1.0]), torch.tensor([-100.0, 120.0, 0.2])),
+        (*_texts(1441, 1, 4), 0.5),
+        (*_texts(1442, 3, 6), 2.0),
+        (*_texts(1443, 2, 5, scale=100.0), 0.8),
     ],
     mistakes=[
         wrong(
             "the difference is taken the wrong way round",
             "preference",
-            "The preferred answer wins with sigmoid(better - worse).",
+            "The preferred text, row 0, minus the other.",
+            {"sign": 1, "ratio": "turned"},
             sign=-1,
         ),
         wrong(
@@ -948,34 +867,20 @@ def _preference(better, worse, *, sign=1, form="log sigmoid", over="mean", minus
         wrong(
             "the sigmoid is missing",
             "preference",
-            "A difference of rewards is no probability; without the sigmoid it grows for ever.",
+            "A difference is no probability; without the sigmoid the loss falls for ever.",
             form="no sigmoid",
         ),
         wrong(
-            "each reward is judged alone",
+            "each answer is judged alone",
             "preference",
-            "Only differences count: adding 5 to both rewards must not change the loss.",
+            "Only the difference within a pair counts, inside one sigmoid.",
             form="apart",
         ),
         wrong(
-            "exp overflows",
+            "the sigmoid runs into 0",
             "overflow",
-            "In float32 exp(200) is infinite and sigmoid(-123) is 0, whose log is infinite, too: "
-            "take the difference, and one function for the log of the sigmoid.",
-            {"form": "overflows late"},
+            "In float32 sigmoid(-123) is 0, whose log is infinite: one function does both safely.",
             form="overflows",
-        ),
-        wrong(
-            "a hinge is used",
-            "preference",
-            "max(0, 1 - difference) is another loss; this one is minus a log-likelihood.",
-            form="hinge",
-        ),
-        wrong(
-            "the error is squared",
-            "preference",
-            "This is the squared error of the probability, not minus its logarithm.",
-            form="square",
         ),
         wrong(
             "the pairs are added up",
@@ -984,54 +889,174 @@ def _preference(better, worse, *, sign=1, form="log sigmoid", over="mean", minus
             over="sum",
         ),
         wrong(
-            "every answer is compared with every other",
+            "question and padding count",
             "averaging",
-            "Pair i is better[i] against worse[i]; a (N, 1) minus a (N,) makes N × N differences.",
-            pairs="all",
+            "is_answer says which tokens belong to the answer.",
+            tokens="all",
         ),
         wrong(
-            "the rewards are averaged first",
-            "averaging",
-            "Each pair has its own difference and its own loss; the mean is taken last.",
-            pairs="means",
+            "only question and padding count",
+            "mask meaning",
+            "is_answer is True for the tokens that count.",
+            tokens="questions",
         ),
         wrong(
-            "the mean is taken before the logarithm",
-            "averaging",
-            "The losses are averaged, minus the log for each pair, not the probabilities.",
-            form="log last",
-        ),
-        wrong(
-            "pairs in the right order are counted",
-            "preference",
-            "A count has no gradient; the loss also says by how much an answer wins.",
-            {"form": "errors"},
-            form="counted",
-        ),
-        wrong(
-            "the logarithm has base 2",
+            "the mean over the tokens is taken",
             "log probabilities",
-            "It is the natural logarithm: a pair of equal rewards costs 0.693.",
-            form="two",
+            "Probabilities of tokens multiply to that of the answer, so their logarithms add up.",
+            length="mean",
+        ),
+        wrong(
+            "the reference is left out",
+            "reference policy",
+            "The implied reward is beta * (log policy - log reference).",
+            ratio="policy",
+        ),
+        wrong(
+            "beta stands outside of the logarithm",
+            "reference policy",
+            "beta weighs the difference inside of the sigmoid.",
+            weigh="outside",
+        ),
+        wrong(
+            "beta is not used",
+            "reference policy",
+            "beta weighs the difference inside of the sigmoid.",
+            weigh="not",
+        ),
+        wrong(
+            "the difference is divided by beta",
+            "reference policy",
+            "The implied reward is beta times the difference of the logarithms.",
+            weigh="divided",
         ),
     ],
     hints=[
-        "First the difference, one number per pair. Which reward must be the larger one?",
-        "For a pair with equal rewards the loss is log 2, about 0.693.",
-        "torch has one function for the log of a sigmoid that is safe for any number.",
+        "First one number per text: how much likelier does the policy make its answer?",
+        "policy - reference is (2, B, T). Set what is no answer to 0, and sum over the last axis.",
+        "Then it is the loss of the toy, with gain[0] for the preferred and gain[1] for the other.",
     ],
     right_variants=[
-        lambda b, w: F.softplus(w - b).mean(),
-        lambda b, w: F.binary_cross_entropy_with_logits(b - w, torch.ones_like(b)),
-        lambda b, w: F.cross_entropy(torch.stack([w, b], 1), torch.ones(len(b), dtype=torch.long)),
+        lambda p, r, a, beta: F.softplus(
+            beta * ((p - r).masked_fill(~a, 0).sum(-1).diff(dim=0))
+        ).mean(),
+        lambda p, r, a, beta: F.binary_cross_entropy_with_logits(
+            beta * (torch.where(a, p - r, 0.0).sum(2)[0] - torch.where(a, p - r, 0.0).sum(2)[1]),
+            torch.ones(p.shape[1]),
+        ),
+        lambda p, r, a, beta: -torch.stack(
+            [
+                F.logsigmoid(
+                    beta * (p[0, i][a[0, i]].sum() - r[0, i][a[0, i]].sum())
+                    - beta * (p[1, i][a[1, i]].sum() - r[1, i][a[1, i]].sum())
+                )
+                for i in range(p.shape[1])
+            ]
+        ).mean(),
+    ],
+)  # fmt: skip
+def dpo_of_texts(policy, reference, is_answer, beta):
+    """The DPO loss of pairs of texts.
+
+    policy, reference: (2, B, T) log-probabilities of the tokens, preferred texts first;
+    is_answer: (2, B, T) boolean. Returns a number.
+    """
+    gain = ((policy - reference) * is_answer).sum(-1)  # (2, B)
+    return -F.logsigmoid(beta * (gain[0] - gain[1])).mean()
+
+
+def _reward_behind(log_policy, log_reference, beta, *, weigh="times", sign=1, anchor="first",
+                   reference="minus", logs=True):  # fmt: skip
+    if not logs:
+        log_policy, log_reference = log_policy.exp(), log_reference.exp()
+    ratio = log_policy - log_reference
+    ratio = {"minus": ratio, "none": log_policy, "plus": log_policy + log_reference}[reference]
+    reward = sign * {"times": beta * ratio, "divided": ratio / beta, "not": ratio}[weigh]
+    anchors = {"first": reward[0], "none": 0.0, "mean": reward.mean(), "least": reward.min()}
+    return reward - anchors[anchor]
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=2,
+    trains="reading a policy as a reward",
+    text="""
+    Turn the formula of the best policy round. A policy over K answers is given, and the reference
+    it came from. Under which rewards is it the best one, if the KL term weighs beta? A constant
+    added to all rewards changes nothing, so let answer 0 have reward 0.
+    """,
+    reference=_reward_behind,
+    probes=[
+        (*(x.log_softmax(-1) for x in draw(1461, (2,), (2,))), 0.5),
+        (*(x.log_softmax(-1) for x in draw(1462, (4,), (4,))), 2.0),
+        (*(x.log_softmax(-1) for x in draw(1463, (5,), (5,), scale=2.0)), 0.3),
+    ],
+    mistakes=[
+        wrong(
+            "the logarithms are divided by beta",
+            "reference policy",
+            "The policy holds reward / beta, so the reward is beta times the logarithm.",
+            weigh="divided",
+        ),
+        wrong(
+            "beta is not used",
+            "reference policy",
+            "The policy holds reward / beta, so the reward is beta times the logarithm.",
+            weigh="not",
+        ),
+        wrong(
+            "the sign is turned",
+            "reference policy",
+            "An answer that the policy makes likelier than the reference has the larger reward.",
+            sign=-1,
+        ),
+        wrong(
+            "answer 0 does not have reward 0",
+            "normalisation",
+            "Subtract the reward of answer 0 from all of them.",
+            {"anchor": "mean"},
+            {"anchor": "least"},
+            anchor="none",
+        ),
+        wrong(
+            "the reference is left out",
+            "reference policy",
+            "An answer may be likely because it was so from the start: log policy - log reference.",
+            reference="none",
+        ),
+        wrong(
+            "the logarithm of the reference is added",
+            "reference policy",
+            "The reference is divided out: its logarithm is subtracted.",
+            reference="plus",
+        ),
+        wrong(
+            "probabilities are taken instead of logarithms",
+            "log probabilities",
+            "The formula multiplies; its logarithm adds. The arguments are logarithms already.",
+            logs=False,
+        ),
+    ],
+    hints=[
+        "Take the logarithm of the formula of the best policy.",
+        "Three terms: log policy, log reference, reward / beta, and a constant. Solve for reward.",
+        "The constant is whatever makes the first reward 0.",
+    ],
+    right_variants=[
+        lambda p, r, b: b * ((p - p[0]) - (r - r[0])),
+        lambda p, r, b: torch.log((p.exp() / r.exp()) / (p[0].exp() / r[0].exp())) * b,
+        lambda p, r, b: torch.cat([torch.zeros(1), b * ((p - r)[1:] - (p - r)[:1])]),
     ],
 )
-def preference_loss(better, worse):
-    """The Bradley-Terry loss.
+def reward_behind(log_policy, log_reference, beta):
+    """The rewards for which the policy is the best one.
 
-    better, worse: (N,) rewards of the preferred and of the other answer. Returns a number.
+    log_policy, log_reference: (K,) log-probabilities. Returns (K,), the first of which is 0.
     """
-    return -F.logsigmoid(better - worse).mean()
+    reward = beta * (log_policy - log_reference)
+    return reward - reward[0]
 
 
 def _objective(
@@ -1236,102 +1261,270 @@ def rlhf_objective(logits, reference_logits, rewards, beta):
 
 @exercise(
     kind="value",
+    asks="transfer",
     notebook=NOTEBOOK,
-    minutes=3,
-    difficulty=1,
-    trains="counting what LoRA trains",
+    minutes=6,
+    difficulty=2,
+    trains="telling from a log what is wrong with a LoRA",
     text="""
-    A model has 6 blocks with `d_model=256`. LoRA with rank 4 goes onto all four projections of
-    each attention ($W_q, W_k, W_v, W_o$). How many numbers are trained?
+    Four people put LoRA of rank 2 beside a frozen matrix `W` of 8 x 8 and make ten updates. Their
+    logs:
+
+    | log | output at the start | trained numbers | A has moved | B has moved | W has moved |
+    |---|---|---|---|---|---|
+    | `a` | as without LoRA | 32 | no | no | no |
+    | `b` | as without LoRA | 96 | yes | yes | yes |
+    | `c` | not as without LoRA | 32 | yes | yes | no |
+    | `d` | as without LoRA | 32 | yes | yes | no |
+
+    Which log belongs to whom? Answer with four letters, such as `"abcd"`, in this order: nobody's
+    mistake; B drawn at random like A; A and B both zero; W not frozen.
     """,
     mistakes=[
         wrong(
-            "only one of A and B is counted",
-            "counting",
-            "Each projection gets A, 4 x 256, and B, 256 x 4.",
-            answer=6 * 4 * 4 * 256,
+            "the first two are exchanged",
+            "neutral start",
+            "With B at random the output differs from the start on; that is log c.",
+            answer="cdab",
         ),
         wrong(
-            "only one projection is counted",
-            "counting",
-            "There are four projections in each block.",
-            answer=6 * 4 * (256 + 256),
+            "the logs in which the start is right are mixed up",
+            "neutral start",
+            "With A and B both zero neither gets a gradient, so neither moves: log a.",
+            {"answer": "acdb"},
+            answer="bcad",
         ),
         wrong(
-            "only one block is counted",
-            "counting",
-            "There are 6 blocks.",
-            answer=4 * 4 * (256 + 256),
-        ),
-        wrong(
-            "the frozen matrices are counted",
+            "the last two are exchanged",
             "frozen base",
-            "The projections themselves, 256 x 256 each, are not trained.",
-            {"answer": 6 * 4 * (256 * 256 + 4 * (256 + 256))},
-            answer=6 * 4 * 256 * 256,
-        ),
-        wrong(
-            "the two sizes are multiplied",
-            "low rank",
-            "A has r rows and B has r columns, so r (in + out), not r · in · out.",
-            answer=6 * 4 * 4 * 256 * 256,
+            "96 = 64 + 32: there W is trained as well. With both at zero nothing moves.",
+            answer="dcba",
         ),
     ],
     hints=[
-        "What are the shapes of A and B for one projection of 256 x 256?",
-        "For r = 8 and 512 x 512 it was 8 · (512 + 512) = 8,192.",
-        "How many projections are there in all?",
+        "How many numbers have A and B together? How many with W?",
+        "Each of A and B gets its gradient through the other. What if both are zero?",
+        "A start that is not that of the base needs an update that is not zero.",
     ],
 )
-def lora_count():
-    """Trained numbers: LoRA of rank 4 on four projections of 6 blocks, d_model = 256:"""
-    return 6 * 4 * 4 * (256 + 256)
+def lora_diagnosis():
+    """Four letters: no mistake, B at random, A and B both zero, W not frozen"""
+    return "dcab"
 
 
 @exercise(
     kind="value",
+    asks="transfer",
     notebook=NOTEBOOK,
-    minutes=3,
-    difficulty=1,
-    trains="counting what a prefix trains",
+    minutes=6,
+    difficulty=2,
+    trains="which way of training fits into a given memory",
     text="""
-    The same model, 6 blocks with `d_model=256` and 8 heads. Prefix-tuning with a prefix of length
-    10 in every block. How many numbers are trained?
+    A model has 7 billion weights, your GPU 24 GB (1 GB = 10^9 bytes), and what the layers keep for
+    the backward pass takes 4 GB. LoRA would train 20 million numbers. Which of these fit? Adam
+    keeps two numbers in 32 bits for each trained number.
+
+    `"a"`: train everything; weights and gradients in 32 bits. `"b"`: train everything; weights and
+    gradients in 16 bits. `"c"`: LoRA in 32 bits on a base in 32 bits. `"d"`: LoRA in 32 bits on a
+    base in 16 bits. `"e"`: LoRA in 32 bits on a base in 4 bits. Answer with the letters of all that
+    fit, such as `"abc"`.
     """,
     mistakes=[
         wrong(
-            "only keys or only values are counted",
-            "counting",
-            "The prefix has a key and a value for each of its 10 positions.",
-            answer=6 * 10 * 256,
+            "only the smallest base is taken to fit",
+            "memory",
+            "16 bits are 2 bytes: 14 GB for the base, 0.32 GB for LoRA, and 4 GB.",
+            answer="e",
         ),
         wrong(
-            "every head is given full-size keys",
-            "head layout",
-            "A head has keys of size 256 / 8 = 32; all heads together have 256 numbers a position.",
-            {"answer": 6 * 8 * 10 * 256},
-            answer=6 * 8 * 2 * 10 * 256,
+            "a base in 32 bits is taken to fit",
+            "memory",
+            "32 bits are 4 bytes: the base alone takes 28 GB.",
+            answer="cde",
         ),
         wrong(
-            "only one head is counted",
-            "head layout",
-            "Each of the 8 heads has a prefix of its own, of size 32.",
-            answer=6 * 2 * 10 * 32,
+            "full training in 16 bits is taken to fit",
+            "memory",
+            "Weights and gradients take 28 GB, and the two numbers that Adam keeps 56 GB.",
+            {"answer": "bcde"},
+            answer="bde",
         ),
         wrong(
-            "only one block is counted",
-            "counting",
-            "Each block has its own prefix; vectors at the input only are prompt-tuning.",
-            {"answer": 10 * 256},
-            answer=2 * 10 * 256,
+            "a base in 4 bits is taken not to fit",
+            "memory",
+            "4 bits are half a byte: 3.5 GB.",
+            answer="d",
         ),
     ],
     hints=[
-        "What stands in front of the keys of one block, all heads together?",
-        "Ten vectors of 256 numbers, as keys. And the values?",
-        "Does the number of heads matter at all? How many blocks are there?",
+        "Bytes of the base first: 7 billion times 4, 2, or one half.",
+        "Each trained number needs itself, a gradient, and two numbers of Adam.",
+        "20 million trained numbers in 32 bits take 20 million times 16 bytes. Add the 4 GB.",
     ],
 )
-def prefix_count():
-    """Trained numbers: a prefix of length 10 in each of 6 blocks, d_model = 256, 8 heads:"""
-    return 6 * 2 * 10 * 256
+def what_fits():
+    """The letters of all ways that fit into 24 GB"""
+    return "de"
+
+
+def play_own(answer, weight, bias, x, target):
+    """Wrap a layer, look at its start, train it a little, and see whether it is still linear."""
+    base = nn.Linear(weight.shape[1], weight.shape[0])
+    base.weight.data.copy_(weight)
+    base.bias.data.copy_(bias)
+    layer = answer(base)
+    trained = _trained(layer)
+    outcome = {
+        "starts like the base":
+            bool(torch.allclose(layer(x), F.linear(x, weight, bias), atol=1e-5)),
+        "trains at most as many numbers as there are outputs":
+            sum(p.numel() for p in trained) <= len(weight),
+    }  # fmt: skip
+    losses = []
+    for _ in range(10 if trained and layer(x).requires_grad else 0):
+        loss = F.mse_loss(layer(x), target)
+        for p, gradient in zip(trained, torch.autograd.grad(loss, trained, allow_unused=True)):
+            p.data -= 0.1 * (0 if gradient is None else gradient)
+        losses.append(loss.item())
+    outcome["learns"] = bool(losses) and losses[-1] < 0.995 * losses[0]
+    outcome["the pre-trained numbers stay"] = bool(
+        torch.equal(base.weight.detach(), weight) and torch.equal(base.bias.detach(), bias)
+    )
+    at_zero = layer(torch.zeros(1, x.shape[1])).detach()
+    merged = (layer(torch.eye(x.shape[1])).detach() - at_zero).T  # (out, in)
+    outcome["one plain layer could do the same"] = bool(
+        torch.allclose(layer(x).detach(), F.linear(x, merged) + at_zero, atol=1e-4)
+    )
+    return outcome
+
+
+class _Own(nn.Module):
+    """A factor for each output, in the manner of (IA)^3; the class attribute is the switch."""
+
+    form = "right"
+
+    def __init__(self, base):
+        super().__init__()
+        self.base = base.requires_grad_(self.form == "not frozen")
+        start = 0.5 if self.form == "disturbed" else 1.0
+        self.factor = nn.Parameter(torch.full((base.out_features,), start))
+        self.factor.requires_grad_(self.form != "nothing new")
+        self.shift = nn.Parameter(torch.zeros(base.out_features))
+        self.shift.requires_grad_(self.form == "too many")
+
+    def forward(self, x):
+        out = self.factor * self.base(x) + self.shift
+        return out + F.relu(out) - F.relu(self.base(x)) if self.form == "curved" else out
+
+
+class _Shift(nn.Module):
+    """A right variant: a vector beside the bias, as in BitFit."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base, self.delta = base, nn.Parameter(torch.zeros(base.out_features))
+        for p in base.parameters():
+            p.requires_grad = False
+
+    def forward(self, x):
+        return self.base(x) + self.delta
+
+
+class _RandomRow(nn.Module):
+    """A right variant: LoRA of rank 1 whose A is drawn and never trained."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.register_buffer("A", torch.randn(1, base.in_features))
+        self.B = nn.Parameter(torch.zeros(base.out_features, 1))
+
+    def forward(self, x):
+        return self.base(x) + x @ self.A.T @ self.B.T
+
+
+class _OneFactor(nn.Module):
+    """A right variant: a single trained number."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.register_buffer("weight", base.weight.detach().clone())
+        self.register_buffer("bias", base.bias.detach().clone())
+        self.log_factor = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        return F.linear(x, self.weight * self.log_factor.exp(), self.bias)
+
+
+@exercise(
+    kind="class",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=20,
+    difficulty=3,
+    trains="inventing a way of fine-tuning of your own",
+    text="""
+    An open task: invent a way to adapt a linear layer that is cheaper than LoRA of rank 1. Your
+    class wraps an `nn.Linear` with bias. It must start as the layer it wraps, train at most as many
+    numbers as the layer has outputs, leave weight and bias of the layer as they are, be able to
+    learn, and be fit for merging: whatever was learnt, one plain `nn.Linear` could do the same. Any
+    design with these properties passes.
+    """,
+    reference=_Own,
+    play=play_own,
+    probes=[
+        draw(1471, (4, 3), (4,), (6, 3), (6, 4)),
+        draw(1472, (5, 5), (5,), (9, 5), (9, 5)),
+        draw(1473, (3, 6), (3,), (8, 6), (8, 3)),
+    ],
+    mistakes=[
+        wrong(
+            "it does not start as the layer it wraps",
+            "neutral start",
+            "A factor starts at 1, what is added starts at 0.",
+            form="disturbed",
+        ),
+        wrong(
+            "the pre-trained numbers are trained as well",
+            "frozen base",
+            "Freeze the layer: base.requires_grad_(False).",
+            form="not frozen",
+        ),
+        wrong(
+            "nothing new is trained",
+            "frozen base",
+            "What you add must be an nn.Parameter that requires a gradient.",
+            form="nothing new",
+        ),
+        wrong(
+            "too many numbers are trained",
+            "counting",
+            "At most as many as the layer has outputs: one vector, for example.",
+            form="too many",
+        ),
+        wrong(
+            "the way cannot be merged",
+            "activation",
+            "What is not linear cannot become part of a linear layer.",
+            form="curved",
+        ),
+    ],
+    hints=[
+        "Which of a layer's numbers could be moved by one vector? By a factor? By a shift?",
+        "A vector as long as the output can multiply it or be added to it. How does it start?",
+        "It can be merged if the output is some matrix times x plus some vector. No ReLU, then.",
+    ],
+    right_variants=[_Shift, _RandomRow, _OneFactor],
+)
+class OwnTuning(nn.Module):
+    """A way of your own to adapt a linear layer."""
+
+    def __init__(self, base):
+        """base: nn.Linear(in, out) with a bias."""
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.factor = nn.Parameter(torch.ones(base.out_features))
+
+    def forward(self, x):
+        """x: (N, in). Returns (N, out)."""
+        return self.factor * self.base(x)
