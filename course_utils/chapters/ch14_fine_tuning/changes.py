@@ -1,7 +1,7 @@
 """Natural changes of chapter 14: what a learner may try, each of which has to end well."""
 
 CHANGES = [
-    ("c14-task", "labelled(to_read, 64)", "labelled(to_read, 8)"),
+    ("c14-task", "draw(pool, 64)", "draw(pool, 8)"),
     ("c14-base", "500, size=64", "20, size=64"),
     ("c14-small", "[[1.0, 0.0, -1.0]]", "[[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]"),
     ("c14-small", "[[1.0], [0.0], [2.0], [0.0]]", "[[0.0], [0.0], [0.0], [0.0]]"),
@@ -17,7 +17,7 @@ CHANGES = [
     ("c14-prompt", "length=8", "length=1"),
     ("c14-spread", '("prefix m=8", "head only")', '("adapters", "full")'),
     ("c14-four-bits", "/ 7)", "/ 127)"),
-    ("c14-four-bits", "[0, :8]", "[3, :5]"),
+    ("c14-four-bits", "whole[0, :8]", "whole[3, :5]"),
     ("c14-guess2", "...", "0.01"),
     ("c14-long", "[8, 16, 32, 64]", "[4, 128]"),
     ("c14-long", "[8, 16, 32, 64]", "[100]"),
