@@ -6,6 +6,7 @@ Imports nothing that must be installed, so that `setup` and `doctor` run when no
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import io
 import os
@@ -97,6 +98,10 @@ def run(argv: list[str]) -> int:
     if not argv:
         parser().print_help()
         return 0
+    if not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        near = difflib.get_close_matches(argv[0], COMMANDS, 1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        parser().error(f"no command {argv[0]!r}: {meant}There are {', '.join(COMMANDS)}")
     args = parser().parse_args(argv)
     return COMMANDS[args.command][0](args.options) or 0
 

@@ -1,10 +1,11 @@
 """What commands share: parsers, options, and errors as one line without a traceback."""
 
 import argparse
+import difflib
 import functools
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from course_utils.text.registry import CorpusError
 from course_utils.text.text import printable
@@ -23,11 +24,28 @@ def to_stderr(line: str) -> None:
     print(printable(line), file=sys.stderr)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that also names the option nearest to a misspelt one."""
+
+    given: Sequence[str] = ()
+
+    def parse_known_args(self, args=None, namespace=None):
+        self.given = sys.argv[1:] if args is None else args
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str):
+        options = [name for action in self._actions for name in action.option_strings]
+        for word in self.given:
+            word = word.partition("=")[0]
+            unknown = word.startswith("--") and not any(name.startswith(word) for name in options)
+            if unknown and (near := difflib.get_close_matches(word, options, 1)):
+                message += f"; for {word}, did you mean {near[0]}?"
+        super().error(message)
+
+
 def parser(name: str, description: str, **options) -> argparse.ArgumentParser:
     """A parser whose usage names the command as it is typed."""
-    return argparse.ArgumentParser(
-        prog=f"python -m course_utils {name}", description=description, **options
-    )
+    return _Parser(prog=f"python -m course_utils {name}", description=description, **options)
 
 
 def refusing(name: str, lower: str) -> Callable:
@@ -66,8 +84,9 @@ def _lacks_memory(error: Exception) -> bool:
 def add_model_option(options: argparse.ArgumentParser) -> None:
     """--model, a folder or the name of a model that ships with the course."""
     options.add_argument(
-        "--model", required=True, metavar="DIR",
-        help="the folder `train` has written, or fra-eng, a model that ships with the course",
+        "--model", default="fra-eng", metavar="DIR",
+        help="the folder `train` has written (default: fra-eng, a model that ships with the "
+        "course)",
     )  # fmt: skip
 
 

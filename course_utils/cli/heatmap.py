@@ -4,7 +4,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from course_utils.cli.command import add_model_option, parser, refusing
+from course_utils.cli.command import add_model_option, parser, refusing, to_stderr
 from course_utils.training.runs.files import write_atomic
 from course_utils.training.runs.lines import translate_lines
 from course_utils.training.runs.refusals import Refused, number
@@ -77,3 +77,4 @@ def main(argv: list[str]) -> None:
     )
     write_atomic(args.out, png_bytes(figure))
     print(read_heatmap(weights, target_pieces, source_pieces))
+    to_stderr(f"heatmap: wrote {args.out}")

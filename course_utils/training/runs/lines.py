@@ -1,22 +1,36 @@
 """Lines in, translations out: as many as there were, whatever the lines hold."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from course_utils.text.subwords import Subwords
 from course_utils.text.text import normalise, one_line
+from course_utils.training.runs.refusals import Refused
 from course_utils.training.translation import Translator
 
 ENDS = (".!?\u2026", ",;:")  # where a long line is best cut, in this order
 BOM = "\ufeff"
+# a space between a sentence's end, with its quotes, and a capital; not after Mr., J. or the like
+SENTENCE = re.compile(
+    r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\b[A-Z]\.)"
+    r"(?:(?<=[.!?\u2026])|(?<=[.!?\u2026][\"'\u201d\u00bb)])) (?=[\"'\u201c\u00ab(]?[^\W\d_a-z])"
+)
 
 
 def read_lines(stream: Iterable[bytes], warn: Callable[[str], None]) -> Iterator[str]:
     """The lines of a UTF-8 stream, which only a line feed ends; a leading byte-order mark goes.
 
     Bytes that are no UTF-8 become U+FFFD, and `warn` is told so.
+
+    Raises:
+        Refused: the stream is in UTF-16.
     """
     for number, line in enumerate(stream, start=1):
+        if number == 1 and len(line) > 2 and _is_utf_16(line):
+            raise Refused(
+                "the text is in UTF-16: save it as UTF-8, or convert it by iconv -f UTF-16 -t UTF-8"
+            )
         line = line.removesuffix(b"\n")
         try:
             text = line.decode("utf-8")
@@ -24,6 +38,32 @@ def read_lines(stream: Iterable[bytes], warn: Callable[[str], None]) -> Iterator
             warn(f"line {number} is not UTF-8 ({error.reason}): the bytes at fault were replaced")
             text = line.decode("utf-8", errors="replace")
         yield text.removeprefix(BOM) if number == 1 else text
+
+
+def _is_utf_16(line: bytes) -> bool:
+    """Whether a first line begins so, or has the empty halves of Latin letters."""
+    marked = line.startswith((b"\xff\xfe", b"\xfe\xff"))
+    halves = (line[:-1][0::2], line[:-1][1::2])
+    return marked and b"\0" in line or any(half and not half.strip(b"\0") for half in halves)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a line, one space between them; a line without an end is one.
+
+    >>> sentences("Hello. How is Mr. Smith? Fine.")
+    ['Hello.', 'How is Mr. Smith?', 'Fine.']
+    """
+    return SENTENCE.split(normalise(text))
+
+
+def unseen_letters(text: str, known: frozenset[str]) -> str:
+    """The letters of a line that stand in no piece of a vocabulary (`letters_of`), each once."""
+    return "".join(dict.fromkeys(c for c in normalise(text) if c.isalpha() and c not in known))
+
+
+def letters_of(vocabulary: Subwords) -> frozenset[str]:
+    """All characters that the pieces of a vocabulary spell."""
+    return frozenset("".join(vocabulary.pieces(range(len(vocabulary)))))
 
 
 def cut(text: str, vocabulary: Subwords, limit: int) -> list[list[int]]:

@@ -1,6 +1,6 @@
 """Models that ship with the course, each in a folder that says how it was made.
 
-`python -m course_utils translate --model fra-eng` and `load_translator("fra-eng")` find them by
+`python -m course_utils translate` and `load_translator("fra-eng")` find them by
 name.
 """
 
