@@ -17,11 +17,14 @@ def lab_command(options: list[str]) -> list[str]:
     The server's root is the folder of the course, so that lessons can show pictures from figures/.
     The settings switch off the question about news and the look-up of newer versions, which need a
     network, and show pages such as the glossary as they are read, not as they are written; the
-    learner's own settings stay where they are and count more.
+    learner's own settings stay where they are and count more. `lab_contents` lets lessons open
+    unchanged.
     """
     command = [sys.executable, "-m", "jupyterlab"]
     command += [f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url=/lab/tree/{FIRST_LESSON}"]
     command += [f"--LabApp.app_settings_dir={SETTINGS}"]
+    contents = "course_utils.cli.lab_contents.LessonContents"
+    command += [f"--ServerApp.contents_manager_class={contents}"]
     command += ["--LabApp.news_url=None"]
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in options:

@@ -7,7 +7,10 @@ import pytest
 from browser import expect, open_notebook, run_lab
 from PIL import Image
 
+from course_utils.environment import ROOT
+
 NAME = "03_scoring_functions.ipynb"
+OPENED = "02_masked_softmax.ipynb"  # and never run
 
 
 @pytest.fixture(scope="module")
@@ -16,15 +19,38 @@ def scratch(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def lesson(browser, scratch):
-    """The notebook, open and with all its cells run."""
+def address(scratch):
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
-        run_lab(scratch, monkeypatch, [NAME]) as address,
-        open_notebook(browser, address, NAME, viewport={"width": 1366, "height": 900}) as lab,
+        run_lab(scratch, monkeypatch, [NAME, OPENED]) as address,
     ):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def lesson(browser, address):
+    """The notebook, open and with all its cells run."""
+    with open_notebook(browser, address, NAME, viewport={"width": 1366, "height": 900}) as lab:
         lab.run_all()
         yield lab
+
+
+def test_a_lesson_opens_unchanged_and_is_saved_as_it_was(browser, address, scratch):
+    with open_notebook(browser, address, OPENED) as lab:
+        lab.wait_until("panel.sessionContext?.session?.kernel?.status === 'idle'")
+        told, dirty = lab.page.evaluate(
+            """async () => {
+                const panel = window.jupyterapp.shell.currentWidget;
+                const { language_info } = await panel.sessionContext.session.kernel.info;
+                await new Promise(resolve => setTimeout(resolve, 500));
+                return [language_info.version, panel.context.model.dirty];
+            }"""
+        )
+        assert told.startswith("3.")
+        assert dirty is False
+        lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.save()")
+    saved = (scratch / "course" / "notebooks" / OPENED).read_bytes()
+    assert saved == (ROOT / "notebooks" / OPENED).read_bytes()
 
 
 def colours(png):
