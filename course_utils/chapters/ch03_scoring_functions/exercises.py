@@ -746,9 +746,9 @@ def _bilinear_by_loops(queries, keys, M):
     difficulty=2,
     trains="a score with a matrix between query and key",
     text="""
-    The bilinear score puts a learned matrix between query and key: $a(q, k) = q^\\top M k$. Compute
-    it for every query and every key at once; queries and keys may have different sizes. A query is
-    a row here, so for one pair it is `q @ M @ k`.
+    The bilinear score puts a learned matrix between query and key: $a(q, k) = q\\, M\\, k^\\top$.
+    Compute it for every query and every key at once; queries and keys may have different sizes. A
+    query is a row here, so for one pair it is `q @ M @ k`.
     """,
     reference=_bilinear,
     probes=[
