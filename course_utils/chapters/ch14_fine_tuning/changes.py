@@ -3,7 +3,7 @@
 CHANGES = [
     ("c14-task", "draw(pool, 64)", "draw(pool, 8)"),
     ("c14-base", "500, size=64", "20, size=64"),
-    ("c14-small", "[[1.0, 0.0, -1.0]]", "[[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]"),
+    ("c14-small", "[[1.0, 0.0, -1.0]]", "[[5.0, 2.0, 3.0]]"),
     ("c14-small", "[[1.0], [0.0], [2.0], [0.0]]", "[[0.0], [0.0], [0.0], [0.0]]"),
     ("c14-small", "[[2.0, 1.0, 0.0]]", "[[2.0, 1.0, 0.0], [5.0, 5.0, 5.0]]"),
     ("c14-lora", "torch.zeros(base.out_features, rank)", "torch.randn(base.out_features, rank)"),
@@ -30,7 +30,7 @@ CHANGES = [
     ("c14-people", "log_reference, 2000,", "log_reference, 50,"),
     ("c14-people", "manual_seed(0)", "manual_seed(7)"),
     ("c14-reward", "return w[0] * marks", "return w[0] * marks + w[1] * marks**2 / 10"),
-    ("c14-reward", "updates=250", "updates=20"),
+    ("c14-reward", "updates=200", "updates=20"),
     ("c14-guess4", "...", "3"),
     ("c14-best", 'best_policy(rewards["line"], 0.1)', 'best_policy(rewards["table"], 0.1)'),
     ("c14-best", "[16, 8, 4, 2, 1.5, 1, 0.7, 0.5, 0.4, 0.3, 0.2]", "[100, 1, 0.05]"),
