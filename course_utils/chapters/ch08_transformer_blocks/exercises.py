@@ -1932,3 +1932,134 @@ def start_as_identity(block):
         block.ffn.output.weight.zero_()
         block.ffn.output.bias.zero_()
     return block
+
+
+def _what_holds(answer, x):
+    """What is asked of a norm, whatever its design: each property, and whether it has it."""
+    y = answer(x)
+    if not isinstance(y, torch.Tensor):
+        raise TypeError(f"asked is a tensor (B, T, d), this is of type {type(y).__name__}")
+    if y.shape != x.shape:
+        raise ValueError(f"asked is the shape {(*x.shape,)}, this has {(*y.shape,)}")
+    same = functools.partial(torch.allclose, rtol=1e-2, atol=1e-2, equal_nan=True)
+    silent = (x == 0).all(-1)  # (B, T): tokens of zeros
+    heard = y[~silent]  # (n, d)
+    size = heard.square().mean(-1).sqrt()
+    layer_norm = F.layer_norm(x, x.shape[-1:])[~silent]
+    return {
+        "gives a token the same, whatever else its sentence holds": all(
+            same(answer(x[:, t : t + 1]), y[:, t : t + 1]) for t in range(x.shape[1])
+        ),
+        "gives a sentence the same, whatever else the batch holds": all(
+            same(answer(x[b : b + 1]), y[b : b + 1]) for b in range(x.shape[0])
+        ),
+        "does not hear how loud a token is": same(answer(100 * x)[~silent], heard),
+        "gives numbers of size 0.3 to 3": bool((size > 0.3).all() and (size < 3).all()),
+        "gives finite numbers for a token of zeros": y[silent].isfinite().all().item(),
+        "tells a token from its opposite": not same(answer(-x)[~silent], heard),
+        "is not the LayerNorm of this chapter": not same(heard, layer_norm),
+    }
+
+
+def _own_norm(x, *, form="root mean square"):
+    if form == "none":
+        return x
+    if form == "layer norm":
+        return F.layer_norm(x, x.shape[-1:])
+    over = {"of the sentence": (-2, -1), "of the batch": (0, 1)}.get(form, -1)
+    eps = 0.0 if form == "no eps" else 1e-8
+    y = x / (x.square().mean(over, keepdim=True) + eps).sqrt()
+    if form == "length 1":
+        y = y / x.shape[-1] ** 0.5
+    return y.abs() if form == "no signs" else y
+
+
+def _some_tokens(seed, *shape):
+    """Random tokens, of which one is loud and one is all zeros."""
+    (x,) = draw(seed, shape)
+    x[0, 0] *= 50
+    x[1, 1] = 0
+    return x
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="designing a norm to order",
+    text="""
+    **An open task**: many norms are right, and only what is asked here is checked. Write a norm of
+    your own, without γ and β: (1) what it makes of a token depends on no other token of the
+    sentence and (2) on no other sentence of the batch; (3) a token that is 100 times as large comes
+    out the same; (4) the root mean square of what comes out lies between 0.3 and 3, for d = 16 and
+    32; (5) a token of zeros gives finite numbers; (6) x and -x come out different; (7) it is not
+    the LayerNorm of this chapter.
+    """,
+    reference=_own_norm,
+    play=_what_holds,
+    probes=[(_some_tokens(140, 2, 3, 16),), (_some_tokens(141, 3, 4, 32),)],
+    mistakes=[
+        wrong(
+            "it is the LayerNorm of this chapter",
+            "norm statistics",
+            "Property 7: what else could one divide by, and does the mean have to go?",
+            form="layer norm",
+        ),
+        wrong(
+            "tokens of a sentence share one number",
+            "norm statistics",
+            "Property 1: divide each token by a number of its own, (B, T, 1).",
+            form="of the sentence",
+        ),
+        wrong(
+            "sentences of a batch share numbers",
+            "norm statistics",
+            "Properties 1 and 2: only the last axis may be averaged over.",
+            form="of the batch",
+        ),
+        wrong(
+            "nothing is normalised",
+            "norm place",
+            "Property 3: a token that is 100 times as large has to come out the same.",
+            form="none",
+        ),
+        wrong(
+            "a token of zeros is divided by zero",
+            "variance",
+            "Property 5: a small number below the root, or a least divisor, keeps it finite.",
+            form="no eps",
+        ),
+        wrong(
+            "tokens have length 1",
+            "variance",
+            "Property 4: with length 1 the numbers get smaller the more features there are.",
+            form="length 1",
+        ),
+        wrong(
+            "signs are lost",
+            "activation",
+            "Property 6: x and -x must not come out the same.",
+            form="no signs",
+        ),
+    ],
+    hints=[
+        "Dividing a token by any measure of its own size makes it deaf to loudness. Which measures "
+        "of size do you know?",
+        "The root mean square, the mean of the absolute values, the largest of them: take one, "
+        "over the last axis, with keepdim=True.",
+        "What does your norm do to a token of zeros? A tiny number added to the divisor helps.",
+    ],
+    right_variants=[
+        lambda x: x / (x.abs().mean(-1, keepdim=True) + 1e-9),
+        lambda x: x / x.abs().amax(-1, keepdim=True).clamp(min=1e-9) * 1.5,
+        lambda x: F.normalize(x, dim=-1) * x.shape[-1] ** 0.5,
+    ],
+)
+def own_norm(x):
+    """A norm that meets all seven properties.
+
+    x: (B, T, d). Returns (B, T, d).
+    """
+    size = x.square().mean(-1, keepdim=True)  # (B, T, 1)
+    return x / torch.sqrt(size + 1e-8)
