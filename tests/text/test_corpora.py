@@ -437,6 +437,7 @@ def test_fra_eng_has_its_167130_pairs(fra_eng):
     assert all(pair.source and pair.target for pair in fra_eng.pairs)
 
 
+@pytest.mark.long
 @real_data
 def test_fra_eng_is_the_text_that_d2l_loads():
     """d2l's own preprocessing and vocabulary, with min_freq 2, has 10,012 English entries."""
@@ -449,6 +450,7 @@ def test_fra_eng_is_the_text_that_d2l_loads():
     assert len(vocab) == 10_012
 
 
+@pytest.mark.long
 @real_data
 def test_fra_eng_can_be_split_so_that_no_source_stands_on_both_sides(fra_eng):
     train, held = split_by_source(fra_eng.pairs, 1000)

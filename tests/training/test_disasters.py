@@ -297,7 +297,9 @@ class TestStreams:
             text=True, encoding="utf-8",
         )  # fmt: skip
 
-    @pytest.mark.parametrize("stream", ["2>&-", pytest.param("2>/dev/full", marks=full)])
+    @pytest.mark.parametrize(
+        "stream", ["2>&-", pytest.param("2>/dev/full", marks=[full, pytest.mark.long])]
+    )
     def test_a_training_goes_on_when_nobody_can_be_told(self, tmp_path, stream):
         result = self.command(stream, "train", *TINY, "--out", tmp_path / "a")
         assert (result.returncode, result.stderr) == (0, "")
