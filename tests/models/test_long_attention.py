@@ -17,6 +17,7 @@ from course_utils.models.long_attention import (
     ReversibleStack,
     SegmentReader,
     block_summary_attention,
+    bytes_held,
     bytes_kept,
     elu_features,
     global_mask,
@@ -659,3 +660,28 @@ def test_seconds_are_those_of_the_fastest_run():
     calls = []
     assert 0 <= seconds(calls.append, torch.ones(1), repeats=2) < 1
     assert len(calls) == 3
+
+
+def test_bytes_held_sees_what_is_filled_and_given_back():
+    q = torch.randn(1, 1, 1024, 64)
+    map_of_one_head = 4 * 1024**2
+
+    def written_out(q, k, v):
+        return (q @ k.mT).softmax(-1) @ v
+
+    def impostor(q, k, v):
+        torch.ones(map_of_one_head)  # 16 MiB, given back at once
+        return F.scaled_dot_product_attention(q, k, v)
+
+    bytes_held(written_out, q, q, q)  # what ran before must not hide what comes after
+    assert map_of_one_head <= bytes_held(written_out, q, q, q) <= 3 * map_of_one_head
+    assert bytes_held(F.scaled_dot_product_attention, q, q, q) < map_of_one_head / 2
+    assert bytes_held(impostor, q, q, q) >= 4 * map_of_one_head
+
+
+def test_bytes_held_leaves_stderr_as_it_was(capfd):
+    import os
+
+    bytes_held(torch.sum, torch.ones(3))
+    os.write(2, b"still there")
+    assert capfd.readouterr().err == "still there"

@@ -1022,3 +1022,546 @@ def scores_in_window():
 def scores_with_cache():
     """Scores of one head in all steps."""
     return 100 * 101 // 2
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=5,
+    difficulty=2,
+    trains="choosing the approximation that suits a map",
+    text="""
+    Look at the four maps above, and predict before anything is measured. Four approximations let
+    each query use about a quarter of the keys: **w**, the nearest keys only; **f**, the nearest
+    keys and the first token; **m**, eight mixtures, each the mean of four neighbouring keys; **b**,
+    the eight keys with the largest scores, wherever they stand. Give each head another one, so that
+    as little as possible is lost in all. Write four letters, for head A, head B, head C and head D in turn.
+    """,
+    mistakes=[
+        wrong(
+            "the heads A and B are exchanged",
+            "locality",
+            "One of the two has a bright first column all the way down; a window cannot see it.",
+            answer="fwmb",
+        ),
+        wrong(
+            "the heads C and D are exchanged",
+            "low rank",
+            "A mean of four neighbours cannot single out one key, and one of the two heads gives "
+            "nearly all to a few.",
+            answer="wfbm",
+        ),
+        wrong(
+            "the near head gets the best keys and the head of few keys the window",
+            "locality",
+            "The bright cells of head D lie on both sides and several steps off the diagonal.",
+            answer="bfmw",
+        ),
+        wrong(
+            "the broad head gets the window",
+            "locality",
+            "Head C spreads its weight over the whole sentence; nearness tells nothing there.",
+            {"answer": "bfwm"},
+            answer="mfwb",
+        ),
+        wrong(
+            "the broad head gets the nearest keys and the first",
+            "locality",
+            "Head C spreads its weight over the whole sentence; its first column is not bright.",
+            {"answer": "bmfw"},
+            answer="wmfb",
+        ),
+    ],
+    hints=[
+        "Where is each map bright: at the diagonal, in a column, in spots, or nowhere much?",
+        "A bright column far from the diagonal needs a key that every query may reach.",
+        "Means of neighbours do least harm where neighbouring columns are alike.",
+    ],
+)
+def suits_the_map():
+    """Four letters, for the heads A, B, C and D."""
+    return "wfmb"
+
+
+def _kept(weights, budget, *, form="right"):
+    steps = len(weights)
+    at = torch.arange(steps)
+    behind = at[:, None] - at
+    causal = behind >= 0
+    one_more = {"a key too many": 1, "a key too few": -1}.get(form, 0)
+    near = causal & (behind < budget + one_more)
+    fewer = causal & (behind < budget - 1 + one_more)
+    first = torch.zeros_like(near)
+    first[:, 0] = True
+    with_first = fewer | first
+    if form == "on top":
+        with_first = near | first
+    window, sink = ((weights * mask).sum(-1) for mask in (near, with_first))
+    if form == "twice":
+        sink = (weights * fewer).sum(-1) + weights[:, 0]
+    if form == "first alone":
+        sink = weights[:, 0]
+    if form == "last row":
+        window, sink = window[-1:], sink[-1:]
+    if form == "cells":
+        return torch.stack([weights[near].mean(), weights[with_first].mean()])
+    both = torch.stack([window.mean(), sink.mean()])
+    if form == "sums":
+        both = both * steps
+    if form == "lost":
+        both = 1 - both
+    return both.flip(0) if form == "exchanged" else both
+
+
+def _causal_map(seed, steps, towards_first=0.0):
+    (scores,) = draw(seed, (steps, steps))
+    scores[:, 0] += towards_first
+    return scores.masked_fill(torch.ones(steps, steps).triu(1).bool(), -math.inf).softmax(-1)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=10,
+    difficulty=2,
+    trains="measuring what a bet keeps of a map",
+    text="""
+    Before you build anything sparse into a trained causal model, measure on its maps what would be
+    lost. You are given one map and a budget of `budget` keys a query. How much of a query's weight
+    is kept, as a mean over all queries, if it may look at (1) the `budget` newest keys up to
+    itself, or (2) the first token and the `budget` - 1 newest keys up to itself? No key counts
+    twice.
+    """,
+    reference=_kept,
+    probes=[
+        (_causal_map(311, 4), 2),
+        (_causal_map(312, 6, 2.0), 3),
+        (_causal_map(313, 9, 1.0), 4),
+    ],
+    mistakes=[
+        wrong("the first token comes on top of the budget", "counting",
+              "With the first token only budget - 1 newest keys are left.", form="on top"),
+        wrong("the first token is counted twice", "counting",
+              "In the first rows the window holds it already.", form="twice"),
+        wrong("the window is missing beside the first token", "locality",
+              "The first token takes one key of the budget; the newest take the rest.",
+              form="first alone"),
+        wrong("the window has a key too many", "off by one",
+              "`budget` keys with the query's own: the oldest is budget - 1 positions back.",
+              form="a key too many"),
+        wrong("the window has a key too few", "off by one",
+              "`budget` keys, the query's own among them.", form="a key too few"),
+        wrong("only the last query is measured", "averaging",
+              "Take the mean over all queries, the early ones included.", form="last row"),
+        wrong("the mean is taken over cells", "averaging",
+              "Sum over the keys first: each query has a weight of 1 to keep.", form="cells"),
+        wrong("the queries are summed up", "averaging",
+              "Divide by the number of queries.", form="sums"),
+        wrong("what is lost is returned", "counting",
+              "Asked is the weight that is kept: 1 minus that.", form="lost"),
+        wrong("the two bets are exchanged", "position",
+              "First the window alone, then the window with the first token.", form="exchanged"),
+    ],
+    hints=[
+        "Each bet is a mask; what it keeps of a row is a sum over the row's visible keys.",
+        "How far back does the oldest of `budget` newest keys lie?",
+        "If the first token is inside the window already, an `or` of two masks counts it once.",
+    ],
+    right_variants=[
+        lambda w, b: torch.tensor(
+            [
+                sum(w[i, max(0, i - b + 1) : i + 1].sum().item() for i in range(len(w))) / len(w),
+                sum(
+                    sum(w[i, j].item() for j in {0, *range(max(0, i - b + 2), i + 1)})
+                    for i in range(len(w))
+                )
+                / len(w),
+            ]
+        ),
+        lambda w, b: torch.stack([w.tril().triu(1 - b).sum(), torch.cat(
+            [w[:, :1], w.tril().triu(2 - b)[:, 1:]], 1).sum()]) / len(w),
+        lambda w, b: torch.tensor(
+            [
+                w.triu(1 - b).sum(1).mean().item(),
+                (w.triu(2 - b).sum(1) + w[:, 0] * (torch.arange(len(w)) > b - 2)).mean().item(),
+            ]
+        ),
+    ],
+)  # fmt: skip
+def kept_by_bets(weights, budget):
+    """What a window, and a window with the first token, keep of a causal map.
+
+    weights: (T, T), rows sum to 1 and nothing looks ahead; budget: keys a query, 2 or more.
+    Returns two numbers, (2,): the mean kept weight of bet (1) and of bet (2).
+    """
+    at = torch.arange(len(weights))
+    behind = at[:, None] - at  # (T, T)
+    window = (behind >= 0) & (behind < budget)
+    with_first = (behind >= 0) & (behind < budget - 1)
+    with_first[:, 0] = True
+    return torch.stack([(weights * mask).sum(-1).mean() for mask in (window, with_first)])
+
+
+def _context(free, layers, heads, sharing, d_head, batch, number, *, form="right"):
+    kept = heads // sharing
+    each = 2 * layers * kept * d_head * batch * number  # bytes a token
+    return {
+        "right": free // each,
+        "keys only": 2 * free // each,
+        "one layer": free * layers // each,
+        "all heads": free // (each * sharing),
+        "shared heads": free // (each // kept * sharing),
+        "one head": free * kept // each,
+        "one text": free * batch // each,
+        "numbers": free * number // each,
+        "bits": free // (each * 8),
+        "up": -(-free // each),
+        "square": math.isqrt(free // (layers * heads * batch * number)),
+    }[form]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=8,
+    difficulty=2,
+    trains="the memory of a key-value cache",
+    text="""
+    A model is loaded, and so many bytes are free. It shall write several texts of equal length at
+    the same time, with a key-value cache. In each layer `sharing` query heads share one head of
+    keys and values. How many whole tokens can each text have, prompt included, until the memory is
+    full?
+    """,
+    reference=_context,
+    probes=[
+        (10_000, 2, 4, 2, 8, 3, 2),
+        (16 * 2**30, 32, 32, 4, 128, 5, 2),
+        (1_000_003, 6, 12, 12, 16, 7, 4),
+        (5_555_555, 3, 8, 1, 40, 2, 1),
+    ],
+    mistakes=[
+        wrong("the values are left out", "memory",
+              "Keys and values are kept, two vectors a token and head.", form="keys only"),
+        wrong("one layer is counted", "memory",
+              "Every layer keeps keys and values of its own.", form="one layer"),
+        wrong("every query head is given keys of its own", "sharing",
+              "`sharing` query heads share one head of keys and values.", form="all heads"),
+        wrong("`sharing` is taken for the number of heads that are kept", "sharing",
+              "heads / sharing heads of keys and values are kept.", form="shared heads"),
+        wrong("one head is counted", "memory",
+              "heads / sharing heads of keys and values are kept in each layer.", form="one head"),
+        wrong("one text is counted", "memory",
+              "Each text of the batch has a cache of its own.", form="one text"),
+        wrong("numbers are counted, not bytes", "memory",
+              "A number takes `number` bytes.", form="numbers"),
+        wrong("bits are counted", "memory",
+              "`number` is in bytes, and so is `free`.", form="bits"),
+        wrong("the last token does not fit", "off by one",
+              "Whole tokens: round down.", form="up"),
+        wrong("a map is taken to be kept", "memory",
+              "A cache keeps no weights; it grows with the length, not with its square.",
+              form="square"),
+    ],
+    hints=[
+        "What does one token add to the cache of one layer, for one text?",
+        "How many heads of keys are there, if groups of `sharing` query heads have one together?",
+        "Bytes a token, over layers and texts; then see how often that goes into what is free.",
+    ],
+    right_variants=[
+        lambda free, layers, heads, sharing, d, batch, number: int(
+            free // (layers * (heads // sharing) * d * 2) // batch // number
+        ),
+        lambda free, layers, heads, sharing, d, batch, number: math.floor(
+            free * sharing / (2 * number * batch * d * heads * layers)
+        ),
+        lambda free, layers, heads, sharing, d, batch, number: torch.tensor(
+            free // (torch.zeros(2, 1, heads // sharing, d).numel() * layers * batch * number)
+        ),
+    ],
+)  # fmt: skip
+def longest_text(free, layers, heads, sharing, d_head, batch, number):
+    """How many tokens each text may have.
+
+    free: bytes; layers, heads: of the model; sharing: query heads to one head of keys and values;
+    d_head: size of a head; batch: texts; number: bytes a number takes. Returns an integer.
+    """
+    a_token = 2 * layers * (heads // sharing) * d_head * number  # bytes, keys and values
+    return free // (batch * a_token)
+
+
+def _undo(f, g, y1, y2, d1, d2, *, form="right"):
+    if form in ("f is run twice", "g is run twice"):
+        (f if form[0] == "f" else g)(y1)
+    with torch.enable_grad():
+        leaf1 = y1.detach().requires_grad_()
+        from_g = g(leaf1)
+    x2 = y2 + from_g.detach() if form == "g is added" else y2 - from_g.detach()
+    if form == "f of y2":
+        x2, given = y2 - from_g.detach(), y2
+    else:
+        given = x2
+    with torch.enable_grad():
+        leaf2 = given.detach().requires_grad_()
+        from_f = f(leaf2)
+    x1 = y1 + from_f.detach() if form == "f is added" else y1 - from_f.detach()
+    (by_g,) = torch.autograd.grad(from_g, leaf1, d2)
+    into = {"g's path lost": d1, "only g's path": by_g}.get(form, d1 + by_g)
+    (by_f,) = torch.autograd.grad(from_f, leaf2, d1 if form == "f gets d1" else into)
+    onwards = {"f's path lost": d2, "only f's path": by_f}.get(form, d2 + by_f)
+    if form == "exchanged":
+        return x2, x1, onwards, into
+    return x1, x2, into, onwards
+
+
+def play_undo(answer, A, B, x1, x2, d1, d2):
+    """Undo one block, and count how often its two functions are run."""
+    runs = {"f": 0, "g": 0}
+
+    def f(x):
+        runs["f"] += 1
+        return torch.tanh(x @ A)
+
+    def g(x):
+        runs["g"] += 1
+        return torch.sin(x @ B)
+
+    y1 = x1 + torch.tanh(x2 @ A)
+    y2 = x2 + torch.sin(y1 @ B)
+    a1, a2, b1, b2 = answer(f, g, y1.clone(), y2.clone(), d1, d2)
+    return {
+        "x1": a1.detach(), "x2": a2.detach(), "gradient of x1": b1.detach(),
+        "gradient of x2": b2.detach(), "runs of f": runs["f"], "runs of g": runs["g"],
+    }  # fmt: skip
+
+
+def _undo_with_hooks(f, g, y1, y2, d1, d2):
+    a = y1.clone().requires_grad_(True)
+    with torch.enable_grad():
+        out = g(a)
+        out.backward(d2)
+    x2 = (y2 - out).detach().requires_grad_(True)
+    top = d1 + a.grad
+    with torch.enable_grad():
+        out = f(x2)
+        out.backward(top)
+    return (y1 - out).detach(), x2.detach(), top, d2 + x2.grad
+
+
+def _undo_by_vjp(f, g, y1, y2, d1, d2):
+    from_g, back_g = torch.func.vjp(g, y1)
+    x2 = y2 - from_g
+    from_f, back_f = torch.func.vjp(f, x2)
+    d_x1 = d1 + back_g(d2)[0]
+    return y1 - from_f, x2, d_x1, d2 + back_f(d_x1)[0]
+
+
+def _undo_whole(f, g, y1, y2, d1, d2):
+    with torch.enable_grad():
+        one = y1.detach().requires_grad_()
+        out_g = g(one)
+        two = (y2 - out_g).detach().requires_grad_()
+        out_f = f(two)
+        up = torch.autograd.grad((out_g * d2).sum(), one)[0] + d1
+        down = torch.autograd.grad((out_f * up).sum(), two)[0] + d2
+    return (y1 - out_f).detach(), two.detach(), up, down
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=15,
+    difficulty=3,
+    trains="rebuilding and differentiating in one run",
+    text="""
+    Mend our reversible block. On its way back it runs f and g once to rebuild the inputs and once
+    more to differentiate, though one run of each can serve for both. You are given the outputs
+    y₁ = x₁ + f(x₂) and y₂ = x₂ + g(y₁), and the gradients of the loss for y₁ and y₂. Return the
+    inputs and their gradients, and **run f and g once each**. (Gradients of weights are left out.)
+    """,
+    reference=_undo,
+    play=play_undo,
+    probes=[
+        draw(321, (2, 2), (2, 2), (1, 2), (1, 2), (1, 2), (1, 2)),
+        draw(322, (3, 3), (3, 3), (2, 3), (2, 3), (2, 3), (2, 3)),
+        draw(323, (4, 4), (4, 4), (3, 4), (3, 4), (3, 4), (3, 4)),
+    ],
+    mistakes=[
+        wrong("f is run more than once", "counting",
+              "The run that rebuilds x₁ can be differentiated, if it is recorded.",
+              form="f is run twice"),
+        wrong("g is run more than once", "counting",
+              "The run that rebuilds x₂ can be differentiated, if it is recorded.",
+              form="g is run twice"),
+        wrong("g is added instead of subtracted", "residual",
+              "y₂ = x₂ + g(y₁), so x₂ = y₂ - g(y₁).", form="g is added"),
+        wrong("f is added instead of subtracted", "residual",
+              "y₁ = x₁ + f(x₂), so x₁ = y₁ - f(x₂).", form="f is added"),
+        wrong("f is applied to y₂", "residual",
+              "f reads x₂, which has to be rebuilt first.", form="f of y2"),
+        wrong("the gradient that comes through g is lost", "gradient",
+              "y₁ feeds g, so the loss depends on it through y₂, too.", form="g's path lost"),
+        wrong("only the gradient through g is kept", "gradient",
+              "y₁ is an output itself: its own gradient is added.", form="only g's path"),
+        wrong("f gets the gradient of y₁ as it was given", "gradient",
+              "What comes through g is part of it: both arrive at y₁ = x₁ + f(x₂).",
+              form="f gets d1"),
+        wrong("the gradient that comes through f is lost", "gradient",
+              "x₂ feeds f, too, and not only y₂.", form="f's path lost"),
+        wrong("only the gradient through f is kept", "gradient",
+              "x₂ goes into y₂ as it is: the gradient of y₂ is added.", form="only f's path"),
+        wrong("the two streams are exchanged", "position",
+              "Return x₁, x₂, the gradient of x₁, the gradient of x₂.", form="exchanged"),
+    ],
+    hints=[
+        "Which of the two can be rebuilt first, from y₁ and y₂ alone?",
+        "Make y₁ a leaf that needs a gradient before g reads it; then the run is recorded.",
+        "y₁ gets its own gradient and what comes through g; x₁ gets that sum, and so does f.",
+    ],
+    right_variants=[_undo_with_hooks, _undo_by_vjp, _undo_whole],
+)  # fmt: skip
+def undo_in_one_run(f, g, y1, y2, d1, d2):
+    """The inputs of a reversible block and their gradients.
+
+    f, g: functions (T, d) -> (T, d); y1, y2: the outputs, d1, d2: gradients of the loss for them,
+    all (T, d). Returns x1, x2, the gradient of x1, the gradient of x2.
+    """
+    with torch.enable_grad():
+        y1 = y1.detach().requires_grad_()
+        from_g = g(y1)
+        x2 = (y2 - from_g).detach().requires_grad_()
+        from_f = f(x2)
+    x1 = (y1 - from_f).detach()
+    d_x1 = d1 + torch.autograd.grad(from_g, y1, d2)[0]
+    d_x2 = d2 + torch.autograd.grad(from_f, x2, d_x1)[0]
+    return x1, x2.detach(), d_x1, d_x2
+
+
+def _pattern(num_tokens, *, form="right"):
+    at = torch.arange(num_tokens)
+    size = math.isqrt(num_tokens - 1) + 1
+    behind = at[:, None] - at
+    own = at[:, None] // size == at // size
+    last = (at + 1) % size == 0
+    mask = {
+        "full": behind >= 0,
+        "window": behind < size,
+        "first": (behind < size) | (at == 0),
+        "blocks": own,
+        "stride": (behind % size == 0),
+        "globals": (behind < size) | (at < size // 2 + 1),
+    }.get(form, own | last)
+    mask = mask & (behind >= 0)
+    if form == "ahead":
+        mask = own | last
+    if form == "not itself":
+        mask = mask & (behind > 0)
+    if form == "fixed size":
+        mask = ((at[:, None] // 4 == at // 4) | ((at + 1) % 4 == 0)) & (behind >= 0)
+    if form == "transposed":
+        mask = mask.T
+    return mask.float() if form == "numbers" else mask
+
+
+def play_pattern(answer, num_tokens):
+    """What holds of a pattern."""
+    mask = answer(num_tokens)
+    if tuple(mask.shape) != (num_tokens, num_tokens):
+        return {"its shape is (T, T)": False}
+    seen = mask.double()
+    reached = (seen @ seen) > 0
+    ahead = torch.ones(num_tokens, num_tokens, dtype=torch.bool).triu(1)
+    root = math.isqrt(num_tokens - 1) + 1
+    most = 2 * root + 1
+    return {
+        "its shape is (T, T)": True,
+        "it is boolean": mask.dtype == torch.bool,
+        "nothing looks ahead": bool((seen.triu(1) == 0).all()),
+        "each token sees itself": bool((seen.diagonal() > 0).all()),
+        "no query has more than 2√T + 1 keys": bool((seen > 0).sum(-1).max() <= most),
+        "each token hears of the one before it": bool(reached.diagonal(-1).all()),
+        "each token hears of the one √T before it": bool(reached.diagonal(-root).all()),
+        "the last token hears of the first": bool(reached[-1, 0]),
+        "two layers connect each token with all before it": bool(reached[~ahead].all()),
+    }  # fmt: skip
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=15,
+    difficulty=3,
+    trains="designing a sparse pattern",
+    text="""
+    An open task: **your own sparse pattern** for a language model. Any pattern is right that has
+    these properties, for every length T from 4 on: nothing looks ahead; each token sees itself; no
+    query has more than 2√T + 1 keys (with √T rounded up); and after two layers each token has heard
+    of every token before it: from each key to each later query there is a path of two steps (a
+    step may stay where it is). Blocks, strides, hubs: what you like.
+    """,
+    reference=_pattern,
+    play=play_pattern,
+    probes=[(4,), (9,), (50,), (100,)],
+    mistakes=[
+        wrong("every key is kept", "counting",
+              "A query may have 2√T + 1 keys at most.", form="full"),
+        wrong("the window alone does not reach far enough", "locality",
+              "Two layers of a window reach two windows back.", form="window"),
+        wrong("the first tokens are no hubs in a causal model", "locality",
+              "They have not seen what comes after them; a hub has to come later than what it "
+              "passes on.", {"form": "globals"}, form="first"),
+        wrong("blocks do not meet", "locality",
+              "Within its block a token hears nothing of the others, however many layers.",
+              form="blocks"),
+        wrong("a stride alone leaves the tokens in between out", "locality",
+              "Steps of equal length never reach what lies between them.", form="stride"),
+        wrong("the pattern looks ahead", "mask direction",
+              "This is for a language model: query t may look at keys 0 to t.", form="ahead"),
+        wrong("a token does not see itself", "self exclusion",
+              "Its own word is already known, and a path may stay where it is.",
+              form="not itself"),
+        wrong("the blocks do not grow with the text", "length",
+              "With blocks of fixed size the number of summaries grows like T.",
+              form="fixed size"),
+        wrong("queries and keys are exchanged", "mask axis",
+              "Row t belongs to query t, so only its first t + 1 columns may be True.",
+              form="transposed"),
+        wrong("the mask holds numbers", "mask meaning",
+              "A mask is boolean: True = may look.", form="numbers"),
+    ],
+    hints=[
+        "With half of the keys close by, and the other half spread over the past, what could the "
+        "spread ones have heard?",
+        "Let each block of about √T tokens have one token that has seen all of its block.",
+        "Causal, so only the last token of a block has seen it whole. Or: a window, and a stride "
+        "as long as the window.",
+    ],
+    right_variants=[
+        lambda n: torch.tensor(
+            [
+                [j <= i and (i - j < math.isqrt(n) + 1 or (i - j) % (math.isqrt(n) + 1) == 0)
+                 for j in range(n)]
+                for i in range(n)
+            ]
+        ),
+        lambda n: torch.ones(n, n).tril().triu(1 - math.ceil(n**0.5)).bool() | (
+            (torch.arange(n) % math.ceil(n**0.5) == math.ceil(n**0.5) - 1)
+            & torch.ones(n, n).tril().bool()
+        ),
+        lambda n: sum(
+            torch.eye(n).roll(-s, 1).tril()
+            for s in [*range(math.ceil(n**0.5)),
+                      *range(math.ceil(n**0.5), n, math.ceil(n**0.5))]
+        ).bool(),
+    ],
+)  # fmt: skip
+def my_pattern(num_tokens):
+    """A sparse causal pattern of your own.
+
+    num_tokens: T, 4 or more. Returns a boolean mask (T, T), True = may look.
+    """
+    size = math.isqrt(num_tokens - 1) + 1  # the root of T, rounded up
+    at = torch.arange(num_tokens)
+    own_block = at[:, None] // size == at // size
+    ends_a_block = (at + 1) % size == 0  # has seen its whole block
+    return (own_block | ends_a_block) & (at[:, None] >= at)

@@ -4,7 +4,7 @@ All functions take (B, h, T, d) tensors; masks are boolean with True = may look.
 no `mask` argument cannot hide keys.
 """
 
-from course_utils.models.long_attention.costs import bytes_kept, multiply_adds, seconds
+from course_utils.models.long_attention.costs import bytes_held, bytes_kept, multiply_adds, seconds
 from course_utils.models.long_attention.hashing import lsh_attention, lsh_buckets, lsh_mask
 from course_utils.models.long_attention.kernels import (
     RandomFeatures,
@@ -30,6 +30,7 @@ __all__ = [
     "ReversibleStack",
     "SegmentReader",
     "block_summary_attention",
+    "bytes_held",
     "bytes_kept",
     "elu_features",
     "global_mask",
