@@ -1036,7 +1036,7 @@ def scores_with_cache():
     each query use about a quarter of the keys: **w**, the nearest keys only; **f**, the nearest
     keys and the first token; **m**, eight mixtures, each the mean of four neighbouring keys; **b**,
     the eight keys with the largest scores, wherever they stand. Give each head another one, so that
-    as little as possible is lost in all. Write four letters, for head A, head B, head C and head D in turn.
+    as little as possible is lost in all. Write four letters, for the heads A, B, C and D in turn.
     """,
     mistakes=[
         wrong(
@@ -1055,7 +1055,7 @@ def scores_with_cache():
         wrong(
             "the near head gets the best keys and the head of few keys the window",
             "locality",
-            "The bright cells of head D lie on both sides and several steps off the diagonal.",
+            "In its lower half, head D looks at a few words, however far away they are.",
             answer="bfmw",
         ),
         wrong(
