@@ -88,7 +88,7 @@ def _read_row(row, keys):
         return f"looks most at {best[0]}"
     if seen > 2 and top[0] < 1.5 / seen:
         return f"spreads its weight over {seen} keys"
-    if top[:2].sum() >= 0.7:
+    if top[:2].sum() >= 0.7 and (seen == 2 or top[2] <= top[1] / 2):
         return f"splits its weight between {best[0]} and {best[1]}"
     return f"looks at {', '.join(best)}" + (" and others" if seen > 3 else "")
 
