@@ -22,6 +22,7 @@ CHAPTERS = (
     "07_positional_encoding",
     "08_transformer_blocks",
     "09_transformer_translation",
+    "11_three_modes",
     "13_long_sequences",
     "14_fine_tuning",
 )

@@ -1,5 +1,6 @@
 """Exercises of notebook 11: masked-token training, language models, and drawing from them."""
 
+import itertools
 import math
 
 import torch
@@ -1084,171 +1085,777 @@ def text_perplexity(logits, targets, pad):
 
 @exercise(
     kind="value",
+    asks="transfer",
     notebook=NOTEBOOK,
-    minutes=2,
-    difficulty=1,
-    trains="the shares of masked-token training",
+    minutes=4,
+    difficulty=2,
+    trains="telling from two losses what a language model has learned",
     text="""
-    Before you run it: of 2,000 words 15 % are chosen, and of these 80 % become `<mask>`, 10 %
-    another word, 10 % stay. At how many of the 2,000 positions does the loss count?
+    Four language models, each with about 450 ids (ln 450 is 6.1). The losses per token:
+
+    | | training, at the end | held out, at its lowest | held out, at the end |
+    |---|---|---|---|
+    | **A** | 2.1 | 2.2 | 2.2 |
+    | **B** | 0.3 | 2.9 | 4.4 |
+    | **C** | 6.1 | 6.1 | 6.1 |
+    | **D** | 0.1 | 0.1 | 0.1 |
+
+    Which is which? Write the four letters in this order: it has learned its text by heart, a
+    position sees its own target, nothing is wrong, it has learned nothing.
     """,
     mistakes=[
         wrong(
-            "only the masks are counted",
-            "masked tokens",
-            "Chosen words that were replaced or that stay are guessed as well.",
-            answer=240,
+            "the leak and learning by heart are exchanged",
+            "teacher forcing",
+            "What is known by heart helps on its own text only; a leak helps on held-out text.",
+            answer="DBAC",
         ),
         wrong(
-            "the words that stay are left out",
-            "masked tokens",
-            "A chosen word that stays is guessed as well.",
-            answer=270,
+            "learning by heart and the sound run are exchanged",
+            "teacher forcing",
+            "Where nothing is wrong, the two losses stay close to each other.",
+            answer="ADBC",
         ),
         wrong(
-            "every word is counted",
-            "masked tokens",
-            "The loss leaves out all words that were not chosen.",
-            answer=2000,
+            "the leak and the sound run are exchanged",
+            "teacher forcing",
+            "No honest model can be so sure of the next word of a text that it has not seen.",
+            answer="BADC",
         ),
         wrong(
-            "80 % of all words are counted",
-            "masked tokens",
-            "The 80 % are a share of the chosen 15 %.",
-            answer=1600,
+            "the sound run and the one that learned nothing are exchanged",
+            "perplexity",
+            "ln 450 is the loss of a model that finds all ids equally probable.",
+            answer="BDCA",
         ),
     ],
     hints=[
-        "What does the loss leave out?",
-        "The 80, 10 and 10 % say what is read, not what counts.",
-        "It is a share of 2,000.",
+        "In one row the two losses are far apart. Which text is it good at?",
+        "ln V is the loss of somebody who knows nothing.",
+        "Two rows are left with equal losses. Which of them is possible without the answer?",
     ],
 )
-def counted_positions():
-    """Positions at which the loss counts:"""
-    return 300
+def diagnose_losses():
+    """Four letters, in the order by heart, leak, nothing wrong, learned nothing"""
+    return "BDAC"
+
+
+def _spans(
+    words,
+    cut,
+    markers,
+    *,
+    per="span",
+    first="next",
+    answer="marked",
+    rest="marked",
+    order="rest first",
+    which="cut",
+):
+    if which == "left":
+        cut = [not c for c in cut]
+    read, say, spans = [], [], 0
+    for i, word in enumerate(words):
+        if cut[i] and (per == "word" or not (i and cut[i - 1])):
+            marker = markers[0 if first == "always the first" else min(spans, len(markers) - 1)]
+            spans += 1
+            if rest == "marked":
+                read.append(marker)
+            if answer == "marked":
+                say.append(marker)
+        if rest == "whole":
+            read.append(word)
+            if cut[i]:
+                say.append(word)
+        else:
+            (say if cut[i] else read).append(word)
+    if answer == "whole":
+        say = list(words)
+    return (read, say) if order == "rest first" else (say, read)
+
+
+def _spans_by_groups(words, cut, markers):
+    read, say, left = [], [], iter(markers)
+    for gone, group in itertools.groupby(zip(words, cut), key=lambda pair: bool(pair[1])):
+        group = [word for word, _ in group]
+        if gone:
+            marker = next(left)
+            read, say = [*read, marker], [*say, marker, *group]
+        else:
+            read += group
+    return read, say
+
+
+def _spans_by_index(words, cut, markers):
+    starts = [i for i in range(len(words)) if cut[i] and (i == 0 or not cut[i - 1])]
+    name = dict(zip(starts, markers))
+    read = [name.get(i, words[i]) for i in range(len(words)) if not cut[i] or i in name]
+    say = []
+    for i in range(len(words)):
+        say += ([name[i]] if i in name else []) + ([words[i]] if cut[i] else [])
+    return read, say
+
+
+def _spans_with_a_pointer(words, cut, markers):
+    read, say, left, i = [], [], list(markers), 0
+    while i < len(words):
+        if not cut[i]:
+            read.append(words[i])
+            i += 1
+            continue
+        read.append(left[0])
+        say.append(left.pop(0))
+        while i < len(words) and cut[i]:
+            say.append(words[i])
+            i += 1
+    return read, say
+
+
+def play_spans(answer, words, cut, markers):
+    """Two lists, whatever kind of sequence was given."""
+    result = answer(list(words), list(cut), list(markers))
+    if not isinstance(result, tuple) or len(result) != 2:
+        return result
+    return {"what is read": list(result[0]), "what has to be said": list(result[1])}
 
 
 @exercise(
-    kind="value",
     notebook=NOTEBOOK,
-    minutes=2,
-    difficulty=1,
-    trains="reading a perplexity",
+    minutes=10,
+    difficulty=2,
+    trains="span corruption",
     text="""
-    A model gives each of 57 characters the same probability, whatever came before. What is its
-    perplexity on any text?
+    Cut spans out of a sentence. `cut` says for each word whether it goes; neighbouring words that
+    go form *one* span. In what is read, one marker stands in the place of each span, the first of
+    `markers` for the first span, and so on. What has to be said lists every marker with the words
+    of its span behind it.
     """,
+    reference=_spans,
+    play=play_spans,
+    probes=[
+        (["a", "b", "c", "d"], [False, True, True, False], ["<0>", "<1>"]),
+        (
+            ["we", "saw", "an", "old", "cat", "here", "."],
+            [True, False, True, True, False, False, True],
+            ["<0>", "<1>", "<2>", "<3>", "<4>"],
+        ),
+        (
+            ["you", "like", "tea", "and", "cake"],
+            [False, True, False, True, True],
+            ["<x>", "<y>", "<z>", "<u>"],
+        ),
+        (["so", "it", "is"], [True, True, True], ["<0>", "<1>", "<2>"]),
+    ],
     mistakes=[
         wrong(
-            "the loss is given",
-            "perplexity",
-            "ln 57 is the loss per character; perplexity is e to that power.",
-            answer=math.log(57),
+            "each word that goes has a marker of its own",
+            "masked tokens",
+            "Neighbours that go form one span, and one marker stands for all of it.",
+            per="word",
         ),
         wrong(
-            "the loss in bits is given",
-            "perplexity",
-            "log2 57 is the number of bits per character; perplexity is 2 to that power.",
-            answer=math.log2(57),
+            "every span gets the first marker",
+            "masked tokens",
+            "The markers are used one after the other, or nobody knows which span is which.",
+            first="always the first",
         ),
         wrong(
-            "the probability is given",
-            "perplexity",
-            "Perplexity is 1 over it: among how many the model seems to choose.",
-            answer=1 / 57,
+            "the markers are missing from what has to be said",
+            "masked tokens",
+            "The answer lists each marker with its words: it says where they belong.",
+            answer="bare",
         ),
         wrong(
-            "half of it is given",
-            "perplexity",
-            "No mean guess is meant: exp(-ln(1/57)).",
-            answer=28.5,
+            "the whole sentence has to be said",
+            "masked tokens",
+            "Only what was cut out is asked for; that makes the targets short.",
+            answer="whole",
+        ),
+        wrong(
+            "nothing marks the place of a span",
+            "masked tokens",
+            "In what is read a marker stands where the span was.",
+            rest="bare",
+        ),
+        wrong(
+            "the words are still there beside their markers",
+            "masked tokens",
+            "What is cut must not be read, or there is nothing to guess.",
+            rest="whole",
+        ),
+        wrong(
+            "the words that stay are cut",
+            "mask meaning",
+            "True in `cut` means that the word goes.",
+            which="left",
+        ),
+        wrong(
+            "the two results are given in the wrong order",
+            "masked tokens",
+            "First what is read, then what has to be said.",
+            order="answer first",
         ),
     ],
     hints=[
-        "What is the log-probability of every character?",
-        "The mean of equal numbers is that number.",
-        "exp and ln undo each other.",
+        "Go from word to word. When does a new span begin?",
+        "A span begins where `cut` is true and was not true one word before.",
+        "Two growing lists: at the beginning of a span both get the marker, a word only one.",
     ],
+    right_variants=[_spans_by_groups, _spans_by_index, _spans_with_a_pointer],
 )
-def uniform_perplexity():
-    """Perplexity of a model that finds 57 characters equally probable:"""
-    return 57
+def corrupt_spans(words, cut, markers):
+    """What is read and what has to be said.
+
+    words: a list, cut: as many booleans, markers: a list. Returns two lists.
+    """
+    read, say, spans = [], [], 0
+    for i, word in enumerate(words):
+        if cut[i] and not (i and cut[i - 1]):
+            read.append(markers[spans])
+            say.append(markers[spans])
+            spans += 1
+        (say if cut[i] else read).append(word)
+    return read, say
 
 
-_ORDER = [
-    "masked self-attention",
-    "add & norm",
-    "cross-attention",
-    "add & norm",
-    "feed-forward network",
-    "add & norm",
-]
+def _prefix(prefix_lens, num_steps, *, source="seen", target="causal", extra=0, turned=False,
+            lens="each"):  # fmt: skip
+    n = (prefix_lens if lens == "each" else prefix_lens[:1].expand_as(prefix_lens)) + extra
+    n = n.view(-1, 1, 1, 1)
+    keys, queries = torch.arange(num_steps), torch.arange(num_steps)[:, None]
+    seen = {
+        "seen": keys < n,
+        "by itself only": (keys < n) & (queries < n),
+        "by the target only": (keys < n) & (queries >= n),
+        "not": (keys < n) & (keys > num_steps),
+    }[source]
+    later = {
+        "causal": keys <= queries,
+        "strictly": keys < queries,
+        "everything": (keys <= queries) | (queries >= n),
+        "not by the source": (keys <= queries) & (queries >= n) & (keys >= n),
+    }[target]
+    mask = seen | later
+    if source == "by itself only":
+        mask = mask & ~((queries >= n) & (keys < n))
+    return mask.mT if turned else mask
+
+
+def _prefix_by_filling(prefix_lens, num_steps):
+    mask = torch.ones(len(prefix_lens), 1, num_steps, num_steps, dtype=torch.bool).tril()
+    for b, n in enumerate(prefix_lens.tolist()):
+        mask[b, :, :, :n] = True
+    return mask
 
 
 @exercise(
-    kind="value",
+    asks="transfer",
     notebook=NOTEBOOK,
-    minutes=3,
-    difficulty=1,
-    trains="drawing a decoder block from memory",
+    minutes=8,
+    difficulty=2,
+    trains="assembling a fourth mode from a mask",
     text="""
-    Draw one decoder block of the encoder-decoder on paper, with post-norm as in the paper. Then
-    write down its parts in the order of the data, as a list of strings. Use `"masked
-    self-attention"`, `"self-attention"`, `"cross-attention"`, `"feed-forward network"`, `"add &
-    norm"` and `"embedding"`, each as often as it occurs.
+    There is a fourth mode, the *prefix language model*: source and target stand in one sequence
+    and go through *one* stack. Of sentence b the first `prefix_lens[b]` positions are the source.
+    Every position, of the source or not, may look at the whole source; besides, each may look at
+    itself and at what stands before it. Make its mask.
     """,
+    reference=_prefix,
+    probes=[
+        (torch.tensor([2]), 4),
+        (torch.tensor([3, 1]), 5),
+        (torch.tensor([2, 5, 0, 4]), 6),
+    ],
     mistakes=[
         wrong(
-            "the embedding is taken into the block",
-            "block order",
-            "Embedding and positions stand once before the stack, not in every block.",
-            answer=["embedding", *_ORDER],
+            "it is the causal mask alone",
+            "mask direction",
+            "The source is known from the start: its positions may look at all of it, to the right "
+            "as well.",
+            source="not",
         ),
         wrong(
-            "the cross-attention is missing",
-            "block order",
-            "That is a block of a decoder-only model: it does not see a source.",
-            answer=[_ORDER[0], *_ORDER[3:]],
-        ),
-        wrong(
-            "the cross-attention comes first",
-            "block order",
-            "The decoder first reads what it has said, then asks the source.",
-            answer=[_ORDER[2], "add & norm", _ORDER[0], *_ORDER[3:]],
-        ),
-        wrong(
-            "the self-attention is not masked",
+            "the target does not see the source",
             "mask missing",
-            "In the decoder a position must not see a later one.",
-            answer=["self-attention", *_ORDER[1:]],
+            "What is written depends on the source, and one stack has no cross-attention.",
+            source="by itself only",
         ),
         wrong(
-            "there is only one add & norm",
-            "block order",
-            "Every sub-layer has its own residual connection and its own norm.",
-            answer=[*_ORDER[0:3:2], *_ORDER[4:]],
+            "the target sees its future",
+            "mask direction",
+            "Behind the source a position may look only at what has been written.",
+            target="everything",
         ),
         wrong(
-            "an encoder block is given",
-            "block order",
-            "That is the encoder: full self-attention and no look at a source.",
-            answer=["self-attention", *_ORDER[3:]],
+            "a position of the target does not see itself",
+            "off by one",
+            "Position t predicts the token at t + 1, so its own token is known.",
+            target="strictly",
+        ),
+        wrong(
+            "the source is one position too long",
+            "off by one",
+            "With a length of n the source is at positions 0 to n - 1.",
+            extra=1,
+        ),
+        wrong(
+            "the source is one position too short",
+            "off by one",
+            "With a length of n the source is at positions 0 to n - 1.",
+            extra=-1,
+        ),
+        wrong(
+            "queries and keys are exchanged",
+            "mask axis",
+            "Rows are queries and columns keys: the source is a block of *columns*.",
+            turned=True,
+        ),
+        wrong(
+            "all sentences get the source length of the first",
+            "mask axis",
+            "Each sentence has its own length: (B, 1, 1, 1) against the keys.",
+            lens="first",
         ),
     ],
     hints=[
-        "There are three sub-layers. What does each of them read?",
-        "After every sub-layer stands the same thing.",
-        "First the target itself, then the source, then each position alone.",
+        "Draw it for 4 positions, 2 of them source. Which cells does the causal mask lack?",
+        "Two conditions on (query, key); a cell is True if the one or the other holds.",
+        "prefix_lens[:, None, None, None] compares with the positions of the keys.",
+    ],
+    right_variants=[
+        _prefix_by_filling,
+        lambda lens, t: torch.stack(
+            [
+                torch.tensor([[[k < n or k <= q for k in range(t)] for q in range(t)]])
+                for n in lens.tolist()
+            ]
+        ),
+        lambda lens, t: (
+            ~(
+                (torch.arange(t) > torch.arange(t)[:, None])
+                & (torch.arange(t) >= lens[:, None, None, None])
+            )
+        ),
     ],
 )
-def decoder_order():
-    """The parts of a decoder block, from its input to its output:"""
-    return [
-        "masked self-attention",
-        "add & norm",
-        "cross-attention",
-        "add & norm",
-        "feed-forward network",
-        "add & norm",
-    ]
+def prefix_mask(prefix_lens, num_steps):
+    """The mask of a prefix language model, True = may look.
+
+    prefix_lens: (B,), num_steps: T. Returns a boolean (B, 1, T, T).
+    """
+    keys = torch.arange(num_steps)  # (T,)
+    source = keys < prefix_lens[:, None, None, None]  # (B, 1, 1, T)
+    return source | (keys <= keys[:, None])
+
+
+def _looking(kind, steps, seed):
+    """A model of given eyesight: (1, T) ids -> (1, T, 3) logits."""
+    position = torch.arange(steps)
+    may = {
+        "causal": position <= position[:, None],
+        "both sides": torch.ones(steps, steps, dtype=torch.bool),
+        "one ahead": position <= position[:, None] + 1,
+        "first only": (position == 0) | (position == position[:, None]),
+        "blind spot": (position <= position[:, None]) & (position != 1),
+    }[kind]
+    weights = torch.rand(steps, steps, generator=torch.Generator().manual_seed(seed)) + 0.5
+    spread = torch.tensor([1.0, -0.5, 0.25])
+
+    def model(tokens):
+        if tokens.shape[-1] != steps:
+            raise ValueError(f"this model reads {steps} tokens, got {tokens.shape[-1]}")
+        return ((weights * may) @ tokens.view(-1, steps, 1).double().float()) * spread
+
+    return model
+
+
+def _sees(model, tokens, other, *, turned=False, itself=True, restore=True, judged="logits",
+          where="each", meaning="changed"):  # fmt: skip
+    steps, before = tokens.shape[1], model(tokens)
+    seen, poked = torch.zeros(steps, steps, dtype=torch.bool), tokens.clone()
+    for s in range(steps):
+        poked = tokens.clone() if restore else poked
+        poked[0, s] = other
+        after = model(poked)
+        if judged == "best":
+            seen[:, s] = (before.argmax(-1) != after.argmax(-1))[0]
+        else:
+            seen[:, s] = (before != after).any(-1)[0]
+        if where == "last":
+            seen[:-1, s] = False
+    if not itself:
+        seen.fill_diagonal_(False)
+    seen = seen if meaning == "changed" else ~seen
+    return seen.T if turned else seen
+
+
+def _sees_in_a_batch(model, tokens, other):
+    steps = tokens.shape[1]
+    poked = tokens.repeat(steps, 1)
+    poked.fill_diagonal_(other)
+    after = torch.cat([model(row[None]) for row in poked])  # (T, T, V): row s has s changed
+    return ~torch.isclose(after, model(tokens), rtol=0, atol=1e-6).all(-1).T
+
+
+def play_sees(answer, kind, steps, seed):
+    """What is found out about a model whose eyesight is known."""
+    tokens = torch.arange(5, 5 + steps)[None]
+    return answer(_looking(kind, steps, seed), tokens, 30)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="finding out what a model looks at, without its source",
+    text="""
+    You are given a model as a black box: `model(tokens)` turns (1, T) ids into (1, T, V) logits.
+    Find out what each position looks at: put the id `other`, which does not occur in `tokens`, in
+    the place of one token at a time, and see where the logits change at all. A language model whose
+    map is not a triangle has a leak.
+    """,
+    reference=_sees,
+    play=play_sees,
+    probes=[("causal", 3, 1), ("both sides", 4, 2), ("one ahead", 5, 3), ("blind spot", 5, 4),
+            ("first only", 4, 5)],
+    mistakes=[
+        wrong(
+            "rows and columns are exchanged",
+            "mask axis",
+            "Row t is the output at t, column s the token that was changed.",
+            turned=True,
+        ),
+        wrong(
+            "changed tokens stay changed",
+            "prefix",
+            "Start from the original tokens for every s, or what you see is the effect of several.",
+            restore=False,
+        ),
+        wrong(
+            "only a new best guess counts",
+            "log probabilities",
+            "The logits can change without the best guess changing; compare the logits.",
+            judged="best",
+        ),
+        wrong(
+            "only the last position is looked at",
+            "mask axis",
+            "Every position gives logits; each of them is one row of the map.",
+            where="last",
+        ),
+        wrong(
+            "a position's own token is left out",
+            "off by one",
+            "Whether the output at t depends on token t is measured like the rest.",
+            itself=False,
+        ),
+        wrong(
+            "true and false are exchanged",
+            "mask meaning",
+            "True where the output changes: there it looks.",
+            meaning="unchanged",
+        ),
+    ],
+    hints=[
+        "One run of the model on the tokens as they are, then one for each s.",
+        "tokens.clone(), one entry changed: which rows of (1, T, V) differ from before?",
+        "(before != after).any(-1) has shape (1, T): it is column s of the map.",
+    ],
+    right_variants=[
+        _sees_in_a_batch,
+        lambda model, tokens, other: torch.tensor(
+            [
+                [
+                    not torch.equal(
+                        model(tokens)[0, t],
+                        model(tokens.index_fill(1, torch.tensor([s]), other))[0, t],
+                    )
+                    for s in range(tokens.shape[1])
+                ]
+                for t in range(tokens.shape[1])
+            ]
+        ),
+        lambda model, tokens, other: torch.stack(
+            [
+                (model(tokens.masked_fill(torch.arange(tokens.shape[1]) == s, other))
+                 - model(tokens)).abs().amax(-1)[0] > 1e-6
+                for s in range(tokens.shape[1])
+            ],
+            -1,
+        ),
+    ],
+)  # fmt: skip
+def what_it_sees(model, tokens, other):
+    """True at [t, s] where the output at position t depends on the token at s.
+
+    model: from (1, T) ids to (1, T, V) logits, tokens: (1, T), other: an id. Returns (T, T).
+    """
+    before = model(tokens)
+    columns = []
+    for s in range(tokens.shape[1]):
+        poked = tokens.clone()
+        poked[0, s] = other
+        columns.append((model(poked) != before).any(-1)[0])  # (T,)
+    return torch.stack(columns, dim=1)
+
+
+def _two_way(seed, size):
+    """A model in which every position looks at all: (B, T) ids -> (B, T, V) logits."""
+    generator = torch.Generator().manual_seed(seed)
+    own, others = torch.randn(2, size, size, generator=generator)
+
+    def model(tokens):
+        around = others[tokens].mean(dim=1, keepdim=True)
+        return own[tokens] + 2 * around + torch.arange(tokens.shape[1])[:, None] * 0.1 * own[0]
+
+    return model
+
+
+def _by_hiding(model, ids, mask_id, *, hidden="one", ends="left out", total="sum", log="log",
+               place="itself"):  # fmt: skip
+    total_score, number, read = 0.0, 0, ids.clone()
+    inner = range(1, len(ids) - 1) if ends == "left out" else range(len(ids))
+    for t in inner:
+        if hidden != "more and more":
+            read = ids.clone()
+        if hidden == "all":
+            read[1:-1] = mask_id
+        elif hidden != "none":
+            read[t] = mask_id
+        row = model(read[None])[0, t if place == "itself" else t - 1]
+        score = row.log_softmax(-1)[ids[t]]
+        total_score = total_score + (score if log == "log" else score.exp())
+        number += 1
+    return total_score if total == "sum" else total_score / number
+
+
+def _by_hiding_in_a_batch(model, ids, mask_id):
+    inner = torch.arange(1, len(ids) - 1)
+    read = ids.repeat(len(inner), 1)
+    read[torch.arange(len(inner)), inner] = mask_id
+    rows = model(read)[torch.arange(len(inner)), inner]
+    return -F.cross_entropy(rows, ids[inner], reduction="sum")
+
+
+def play_hiding(answer, seed, size, ids):
+    """The score that an answer gives with a two-way model."""
+    return answer(_two_way(seed, size), torch.tensor(ids), size - 1)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=3,
+    trains="scoring a sentence with an encoder-only model",
+    text="""
+    An encoder-only model cannot multiply its way from left to right. Yet it can say how natural a
+    sentence is: hide its words one at a time, the others staying visible, and add up the
+    log-probabilities of the true words at the hidden places. The first and the last token, `<bos>`
+    and `<eos>`, are never hidden and not scored.
+    """,
+    reference=_by_hiding,
+    play=play_hiding,
+    probes=[
+        (141, 7, [1, 4, 2]),
+        (142, 9, [1, 5, 4, 7, 2]),
+        (143, 11, [1, 8, 4, 6, 9, 5, 2]),
+    ],
+    mistakes=[
+        wrong(
+            "nothing is hidden",
+            "masked tokens",
+            "Then the model reads the very word that it is asked for.",
+            hidden="none",
+        ),
+        wrong(
+            "all words are hidden at once",
+            "masked tokens",
+            "Hide one word at a time: the others are what it is judged by.",
+            hidden="all",
+        ),
+        wrong(
+            "hidden words stay hidden",
+            "masked tokens",
+            "Start from the whole sentence for every word.",
+            hidden="more and more",
+        ),
+        wrong(
+            "the first and the last token are scored, too",
+            "off by one",
+            "<bos> and <eos> frame every sentence; leave both out.",
+            ends="scored",
+        ),
+        wrong(
+            "the mean is taken, not the sum",
+            "averaging",
+            "Asked for is the sum of the log-probabilities.",
+            total="mean",
+        ),
+        wrong(
+            "probabilities are added, not their logarithms",
+            "log probabilities",
+            "Take the logarithm of each probability, then the sum.",
+            log="probability",
+        ),
+        wrong(
+            "the logits of the position before are read",
+            "off by one",
+            "An encoder-only model answers at the hidden place itself, not one step before.",
+            place="before",
+        ),
+    ],
+    hints=[
+        "For a sentence of n words between its ends the model runs n times.",
+        "ids.clone(), one entry replaced; which row of the logits belongs to it?",
+        "log_softmax over the vocabulary, the entry of the true word, summed over the places.",
+    ],
+    right_variants=[
+        _by_hiding_in_a_batch,
+        lambda model, ids, mask_id: sum(
+            math.log(
+                model(torch.cat([ids[:t], torch.tensor([mask_id]), ids[t + 1 :]])[None])[0, t]
+                .double()
+                .softmax(-1)[ids[t]]
+            )
+            for t in range(1, len(ids) - 1)
+        ),
+        lambda model, ids, mask_id: torch.stack(
+            [
+                torch.log_softmax(model(ids.where(torch.arange(len(ids)) != t, mask_id)[None]), -1)[
+                    0, t, ids[t]
+                ]
+                for t in torch.arange(1, len(ids) - 1)
+            ]
+        ).sum(),
+    ],
+)  # fmt: skip
+def score_by_hiding(model, ids, mask_id):
+    """The sum of log P(word | all the others) over the words of a sentence.
+
+    model: from (B, T) ids to (B, T, V) logits, ids: (T,), mask_id: an id. Returns one number.
+    """
+    score = 0.0
+    for t in range(1, len(ids) - 1):
+        read = ids.clone()
+        read[t] = mask_id
+        score = score + model(read[None])[0, t].log_softmax(-1)[ids[t]]
+    return score
+
+
+_ROWS = torch.tensor([
+    [0.90, 0.05, 0.03, 0.01, 0.006, 0.004],  # sure
+    [0.02, 0.08, 0.10, 0.60, 0.15, 0.05],
+    [0.18, 0.15, 0.16, 0.17, 0.20, 0.14],  # unsure
+])  # fmt: skip
+
+
+def _own_sampler(probs, *, form="right"):
+    best = probs.amax(-1, keepdim=True)
+    kept = {
+        "nothing cut": probs >= 0,
+        "two": probs >= probs.topk(2).values[:, -1:],
+        "one": probs == best,
+        "without the best": (probs < best) & (probs >= 0.1 * best),
+    }.get(form, probs >= 0.3 * best)
+    new = torch.where(kept, 1 / probs if form == "turned" else probs, 0.0)
+    return new if form == "as it is" else new / new.sum(-1, keepdim=True)
+
+
+def play_sampler(answer, rows):
+    """The properties of a rule, on a sure row, one in between and an unsure one."""
+    new = answer(rows.clone())
+    if not torch.is_tensor(new) or new.shape != rows.shape:
+        return new
+    new = new.double()
+    kept = (new > 0).sum(-1).tolist()
+    first, second = rows[:, :, None], rows[:, None]  # does a less probable token get more?
+    return {
+        "each row sums to 1": bool(torch.allclose(new.sum(-1), torch.ones(len(rows)).double())),
+        "nothing is negative": bool((new >= 0).all()),
+        "no token overtakes a more probable one": not bool(
+            ((first > second) & (new[:, :, None] < new[:, None] - 1e-9)).any()
+        ),
+        "the best token stays": bool((new.gather(-1, rows.argmax(-1, keepdim=True)) > 0).all()),
+        "of the sure row something is cut": kept[0] < rows.shape[1],
+        "the unsure row keeps more tokens than the sure one": kept[-1] > kept[0],
+    }
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=3,
+    trains="designing a rule for drawing text",
+    text="""
+    **An open task**: many rules are right, and only what is asked here is checked. Invent a rule of
+    your own that turns the probabilities of the next token into those to draw from: (1) each row
+    sums to 1, and nothing is negative; (2) a token never gets more than one that was more probable;
+    (3) the most probable token stays possible; (4) where the model is sure, as in
+    (0.9, 0.05, 0.03, 0.01, 0.006, 0.004), something is cut to exactly 0; (5) where it is unsure, as
+    in (0.18, 0.15, 0.16, 0.17, 0.2, 0.14), more tokens stay than there.
+    """,
+    reference=_own_sampler,
+    play=play_sampler,
+    probes=[(_ROWS,), (_ROWS[:, [5, 0, 3, 1, 4, 2]],)],
+    mistakes=[
+        wrong(
+            "nothing is cut",
+            "sampling",
+            "Property 4: in a sure row at least one improbable token gets exactly 0.",
+            form="nothing cut",
+        ),
+        wrong(
+            "every row keeps the same number of tokens",
+            "sampling",
+            "Property 5: the rule has to look at how sure the row is; a fixed number does not.",
+            {"form": "one"},
+            form="two",
+        ),
+        wrong(
+            "the most probable token is cut",
+            "sampling",
+            "Property 3: the best token must stay possible.",
+            form="without the best",
+        ),
+        wrong(
+            "what is left is not normalised again",
+            "normalisation",
+            "Property 1: divide what is left by its sum, row by row.",
+            form="as it is",
+        ),
+        wrong(
+            "less probable tokens get more",
+            "sampling",
+            "Property 2: the order of the tokens has to stay.",
+            form="turned",
+        ),
+    ],
+    hints=[
+        "Which number tells a sure row from an unsure one? The largest probability; the entropy; a "
+        "running sum.",
+        "A limit that depends on that number: tokens below it get 0.",
+        "torch.where(kept, probs, 0.0), then divide by the sum of each row (keepdim=True).",
+    ],
+    right_variants=[
+        lambda probs: F.normalize(probs * (probs > probs.square().sum(-1, keepdim=True) / 2), p=1),
+        lambda probs: (
+            lambda new: new / new.sum(-1, keepdim=True)
+        )((probs - probs.amax(-1, keepdim=True) / 5).clamp(min=0)),
+        lambda probs: torch.stack([
+            (row * (row >= (row * row.log()).sum().exp() / 2))
+            / (row * (row >= (row * row.log()).sum().exp() / 2)).sum()
+            for row in probs
+        ]),
+    ],
+)  # fmt: skip
+def my_sampler(probs):
+    """The probabilities to draw from.
+
+    probs: (B, V), rows that sum to 1. Returns (B, V).
+    """
+    # One of many, min-p: keep what has at least 0.3 of the best token's probability.
+    kept = torch.where(probs >= 0.3 * probs.amax(-1, keepdim=True), probs, 0.0)
+    return kept / kept.sum(-1, keepdim=True)
