@@ -78,7 +78,7 @@ CARDS = [
         "What in an adapter keeps it from being merged into the linear layer before it?",
         Keyword("its ReLU", ["relu", "the activation", "activation function", "nonlinearity",
                              "the non-linearity", "激活函数"],
-                {"the residual connection": "That alone would be linear: (I + UD) W.",
+                {"residual connection": "That alone would be linear: (I + UD) W.",
                  "the bottleneck": "A product of two thin matrices can be added, as in LoRA."}),
         "Without it the adapter would be one linear map, and two linear maps are one.",
     ),

@@ -46,7 +46,7 @@ def bytes_held(f: Callable, *inputs: Tensor) -> int:
 def _quiet() -> Iterator[None]:
     """The profiler writes to the process's stderr that it starts and stops."""
     kept = os.dup(2)
-    with open(os.devnull, "w") as nothing:
+    with open(os.devnull, "w", encoding="utf-8") as nothing:
         os.dup2(nothing.fileno(), 2)
     try:
         yield
