@@ -353,6 +353,10 @@ def test_utf_16_is_refused_by_its_name(encoding):
         list(read_lines(io.BytesIO("Go now.\nStop.\n".encode(encoding)), print))
 
 
+def test_a_short_line_that_holds_a_nul_is_no_utf_16():
+    assert list(read_lines([b"a\0\n", b"\0\0\0"], print)) == ["a\0", "\0\0\0"]
+
+
 def test_misspelt_commands_and_options_are_answered_by_the_nearest(capsys):
     for argv, meant in ((["translat"], "translate"), (["translate", "--modle", "x"], "--model"),
                         (["train", "--epoch-s", "3"], "--epochs")):  # fmt: skip

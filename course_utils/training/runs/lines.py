@@ -41,10 +41,12 @@ def read_lines(stream: Iterable[bytes], warn: Callable[[str], None]) -> Iterator
 
 
 def _is_utf_16(line: bytes) -> bool:
-    """Whether a first line begins so, or has the empty halves of Latin letters."""
+    """Whether a first line begins so, or has the empty halves of five Latin letters or more."""
     marked = line.startswith((b"\xff\xfe", b"\xfe\xff"))
     halves = (line[:-1][0::2], line[:-1][1::2])
-    return marked and b"\0" in line or any(half and not half.strip(b"\0") for half in halves)
+    return (
+        marked and b"\0" in line or any(len(half) > 4 and not half.strip(b"\0") for half in halves)
+    )
 
 
 def sentences(text: str) -> list[str]:
