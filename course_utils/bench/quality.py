@@ -25,7 +25,7 @@ from course_utils.models.parameters import count_parameters
 from course_utils.text.batches import Batch, Example, collate, pad
 from course_utils.text.vocab import Vocab
 from course_utils.training.metrics import bleu
-from course_utils.training.runs.examples import encode, learn_vocabulary, positions, split_corpus
+from course_utils.training.runs.data import encode, learn_vocabulary, positions, split_corpus
 from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.settings import Settings, add_options, new_settings

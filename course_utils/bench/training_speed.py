@@ -11,7 +11,7 @@ from course_utils.bench.rounds import Measurement, rates
 from course_utils.bench.setting import LONG, SHORT, Shape, V, random_batch
 from course_utils.text.batches import Batch, Example, collate
 from course_utils.text.vocab import RESERVED, Vocab
-from course_utils.training.runs.examples import batches_of
+from course_utils.training.runs.data import batches_of
 
 SENTENCES = 512
 UNIT = "real target tokens/s"

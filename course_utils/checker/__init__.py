@@ -19,13 +19,13 @@ from numbers import Integral, Real
 from typing import Any
 
 from course_utils.checker import log, source
+from course_utils.checker.exercise import REGISTRY, Exercise
 from course_utils.checker.judge import Verdict, judge_answer
-from course_utils.checker.kept import global_state_kept
-from course_utils.checker.model import REGISTRY, Exercise
 from course_utils.checker.overview import Progress
 from course_utils.checker.report import Result, Source, Text
 from course_utils.checker.runner import SECONDS
 from course_utils.checker.shown import show
+from course_utils.checker.side_effects import global_state_kept
 from course_utils.checker.values import freeze
 
 __all__ = [

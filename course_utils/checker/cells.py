@@ -10,7 +10,7 @@ from collections.abc import Callable
 from nbformat import NotebookNode
 
 from course_utils.checker import source, statement, stub
-from course_utils.checker.model import REGISTRY
+from course_utils.checker.exercise import REGISTRY
 
 
 def fill(notebook: NotebookNode, code: Callable[[str], str] = stub) -> list[str]:

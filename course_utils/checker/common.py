@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from course_utils.checker.model import Mistake, wrong
+from course_utils.checker.exercise import Mistake, wrong
 
 SOFTMAX_TWICE = wrong(
     "the softmax is applied twice",

@@ -13,8 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_utils.checker.generic_inputs import (
+    Trial,
+    comparable,
+    is_floats,
+    numbers,
+    part_of,
+    parts,
+)
 from course_utils.checker.shown import number
-from course_utils.checker.trial import Trial, comparable, is_floats, numbers, part_of, parts
 from course_utils.checker.values import gap
 
 _MOST = 2  # sentences that are shown

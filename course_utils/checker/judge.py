@@ -12,8 +12,8 @@ from typing import Any
 
 from torch import Tensor
 
+from course_utils.checker.exercise import Exercise
 from course_utils.checker.findings import Trial, findings
-from course_utils.checker.model import Exercise
 from course_utils.checker.repair import repair
 from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
 from course_utils.checker.shown import number, show

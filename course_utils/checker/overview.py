@@ -5,7 +5,7 @@ from html import escape
 from importlib import import_module
 
 from course_utils.checker import log
-from course_utils.checker.model import TAGS, Exercise
+from course_utils.checker.exercise import TAGS, Exercise
 
 _BAR = 20  # characters of a full bar
 _MOST_KINDS = 8

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from course_utils.checker.edits import Code, Edit, code_of
-from course_utils.checker.model import Exercise
+from course_utils.checker.exercise import Exercise
 from course_utils.checker.runner import outcome, play_batch
 from course_utils.checker.values import gap
 

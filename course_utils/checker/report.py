@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from course_utils.checker import source
-from course_utils.checker.model import Exercise
+from course_utils.checker.exercise import Exercise
 from course_utils.checker.shown import number, show
 from course_utils.checker.values import Raised, gap, numbers_in
 from course_utils.checker.verdict import Case, Verdict

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from course_utils.checker import errors
-from course_utils.checker.kept import global_state_kept, quiet
+from course_utils.checker.side_effects import global_state_kept, quiet
 from course_utils.checker.values import Raised, freeze, fresh, unchanged
 from course_utils.checker.watch import Watch, described, things
 

@@ -11,7 +11,7 @@ import textwrap
 from types import CodeType
 from typing import Any
 
-from course_utils.checker.model import Exercise
+from course_utils.checker.exercise import Exercise
 
 WORDS = "your turn"  # of the error that a stub raises
 _TODO = f'raise NotImplementedError("{WORDS}")'

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from course_utils.checker.model import Exercise, Mistake
+from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import outcome
 from course_utils.checker.values import gap
 

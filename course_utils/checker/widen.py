@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_utils.checker.model import Exercise
+from course_utils.checker.exercise import Exercise
 from course_utils.checker.runner import outcome
 from course_utils.checker.values import Raised, gap
 

@@ -3,7 +3,7 @@
 from functools import cache
 from html import escape
 
-from course_utils.checker.model import TAGS, Exercise
+from course_utils.checker.exercise import TAGS, Exercise
 from course_utils.checker.shown import show
 from course_utils.checker.values import gap
 from course_utils.checker.verdict import outcome_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_utils.checker import catalogue, log
-from course_utils.checker.model import TAGS, Exercise
+from course_utils.checker.exercise import TAGS, Exercise
 from course_utils.cli.class_logs import Hand, read_folder
 from course_utils.cli.class_page import page
 

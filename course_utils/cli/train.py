@@ -16,14 +16,14 @@ from course_utils.text.text import printable
 from course_utils.training.metrics import bleu
 from course_utils.training.runs import processes
 from course_utils.training.runs.checkpoint import LAST, check, read_fields
-from course_utils.training.runs.engine import Training
-from course_utils.training.runs.examples import (
+from course_utils.training.runs.data import (
     encode,
     held_out,
     learn_vocabulary,
     positions,
     split_corpus,
 )
+from course_utils.training.runs.engine import Training
 from course_utils.training.runs.files import (
     CannotWrite,
     check_name,

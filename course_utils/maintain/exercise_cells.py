@@ -5,7 +5,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from course_utils.checker import catalogue
 from course_utils.checker.cells import fill
-from course_utils.checker.model import Exercise
+from course_utils.checker.exercise import Exercise
 
 
 def write_exercises(notebook: NotebookNode, chapter: str) -> list[str]:

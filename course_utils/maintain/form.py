@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 
 from course_utils.checker import catalogue
-from course_utils.checker.model import Exercise
+from course_utils.checker.exercise import Exercise
 from course_utils.environment import ROOT
 
 WORDS_A_MINUTE, LINES_A_MINUTE = 150, 12

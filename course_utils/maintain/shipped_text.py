@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 from course_utils.maintain.review_grammar import review_splits
-from course_utils.maintain.small_world import small_world_splits
+from course_utils.maintain.small_world_grammar import small_world_splits
 from course_utils.text import reviews, small_world
 from course_utils.text.pairs import Pair
 

@@ -1,8 +1,9 @@
 """The small world: English sentences, their correct French translations, and the word alignment.
 
-A grammar wrote both sides of a pair at once (`course_utils.maintain.small_world`), so every pair is
-right by construction, and which word stands for which is known. Each English sentence has one
-translation only, because the world has conventions where French asks for more than English says:
+A grammar wrote both sides of a pair at once (`course_utils.maintain.small_world_grammar`), so
+every pair is right by construction, and which word stands for which is known. Each English sentence
+has one translation only, because the world has conventions where French asks for more than
+English says:
 
 - "you" is one friend (tu, never vous), and the speaker and "you" are men (je suis fatigué);
 - "they" are "ils", unless a subject earlier in the sentence is feminine (elles);

@@ -5,10 +5,10 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import withStroke
 
+from course_utils.viz.alt_text import read_heatmap, read_mask
 from course_utils.viz.arrays import as_grid, as_mask, check_finite, shorten
 from course_utils.viz.in_notebook import display_figure
 from course_utils.viz.panels import Panels, hatch_cells
-from course_utils.viz.reading import read_heatmap, read_mask
 from course_utils.viz.style import (
     BLUE,
     DIVERGING,

@@ -12,8 +12,8 @@ import torch
 
 from course_utils.checker import catalogue, runner
 from course_utils.checker.edits import code_of
+from course_utils.checker.generic_inputs import is_floats
 from course_utils.checker.judge import judge_answer
-from course_utils.checker.trial import is_floats
 from course_utils.checker.values import Raised, gap
 from course_utils.checker.widen import all_agree
 

@@ -15,7 +15,7 @@ from proved_pairs import stale
 from torch import nn
 
 from course_utils.checker import catalogue, check, source, statement, stub
-from course_utils.checker.model import TAGS
+from course_utils.checker.exercise import TAGS
 from course_utils.checker.values import ATOL, RTOL, Raised, freeze, gap
 from course_utils.checker.verdict import outcome_of
 

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from course_utils.checker import catalogue, check, runner, source
-from course_utils.checker.model import Exercise, call, exercise, wrong
+from course_utils.checker.exercise import Exercise, call, exercise, wrong
 from course_utils.checker.shown import show
 from course_utils.checker.values import Opaque, Raised, freeze, gap
 from course_utils.checker.verdict import outcome_of
@@ -447,10 +447,10 @@ def test_the_text_does_not_depend_on_earlier_attempts():
 
 def test_two_explanations_name_what_they_share():
     """A pair that agrees with another pair: only the mistake in both is certain."""
-    before = dict(sys.modules["course_utils.checker.model"].REGISTRY)
+    before = dict(sys.modules["course_utils.checker.exercise"].REGISTRY)
     found = _ambiguous()
-    sys.modules["course_utils.checker.model"].REGISTRY.clear()
-    sys.modules["course_utils.checker.model"].REGISTRY.update(before)
+    sys.modules["course_utils.checker.exercise"].REGISTRY.clear()
+    sys.modules["course_utils.checker.exercise"].REGISTRY.update(before)
     from course_utils.checker.judge import judge_answer
 
     verdict = judge_answer(found, lambda x: 2 * x + 100)
@@ -483,7 +483,7 @@ def _ambiguous() -> Exercise:
         """x"""
         return x
 
-    return catalogue() and sys.modules["course_utils.checker.model"].REGISTRY["ambiguous"]
+    return catalogue() and sys.modules["course_utils.checker.exercise"].REGISTRY["ambiguous"]
 
 
 def test_wrong_refuses_unknown_tags_and_no_switch():

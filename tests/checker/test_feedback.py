@@ -12,7 +12,7 @@ from torch import nn
 from course_utils.checker import catalogue, check, hint, judge, repair, runner
 from course_utils.checker.edits import code_of
 from course_utils.checker.findings import findings
-from course_utils.checker.trial import Trial, generic
+from course_utils.checker.generic_inputs import Trial, generic
 from course_utils.checker.values import gap
 from course_utils.checker.widen import all_agree, in_float64, smaller, widened
 from course_utils.models import attention

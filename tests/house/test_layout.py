@@ -27,7 +27,7 @@ MAY_USE = {
 CONTENT_BY_NAME = {"checker", "recall", "viz"}
 MOST_ROOMS = 12
 MOST_LINES = 300
-CONTENT = ("chapters/", "maintain/small_world/")  # content, not machinery: may be long
+CONTENT = ("chapters/", "maintain/small_world_grammar/")  # content, not machinery: may be long
 STILL_LONG = {  # with the lines that each has at most: it may shrink
     "models/transformer.py": 382,
 }

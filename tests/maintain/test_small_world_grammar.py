@@ -9,21 +9,21 @@ import re
 
 import pytest
 
-import course_utils.maintain.small_world as package
+import course_utils.maintain.small_world_grammar as package
 from course_utils.maintain import shipped_text
-from course_utils.maintain.small_world import Draws, lexicon, morphology
-from course_utils.maintain.small_world.adverbials import GOALS
-from course_utils.maintain.small_world.clauses import NEGATION, QUESTION, clause
-from course_utils.maintain.small_world.constructions import CONSTRUCTIONS
-from course_utils.maintain.small_world.phrases import (
+from course_utils.maintain.small_world_grammar import Draws, lexicon, morphology
+from course_utils.maintain.small_world_grammar.adverbials import GOALS
+from course_utils.maintain.small_world_grammar.clauses import NEGATION, QUESTION, clause
+from course_utils.maintain.small_world_grammar.constructions import CONSTRUCTIONS
+from course_utils.maintain.small_world_grammar.phrases import (
     OBJECT_PRONOUNS,
     PRONOUNS,
     name,
     noun_phrase,
     possessed,
 )
-from course_utils.maintain.small_world.rules import realise
-from course_utils.maintain.small_world.splits import HELD_OUT
+from course_utils.maintain.small_world_grammar.rules import realise
+from course_utils.maintain.small_world_grammar.splits import HELD_OUT
 from course_utils.text import small_world
 from course_utils.text.text import tokenize
 

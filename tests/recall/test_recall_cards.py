@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from course_utils.checker.model import TAGS
+from course_utils.checker.exercise import TAGS
 from course_utils.environment import ROOT
 from course_utils.maintain.ledger import read_table
 from course_utils.recall import answer, deck

@@ -27,8 +27,8 @@ from course_utils.text.batches import Example, collate
 from course_utils.text.corpora import load_corpus
 from course_utils.training.losses import masked_cross_entropy
 from course_utils.training.runs import engine, processes
+from course_utils.training.runs.data import batches_of, held_out, positions, split_corpus
 from course_utils.training.runs.engine import mean_loss
-from course_utils.training.runs.examples import batches_of, held_out, positions, split_corpus
 from course_utils.training.runs.files import read_header
 from course_utils.training.runs.folder import read_vocabulary
 from course_utils.training.runs.refusals import Refused

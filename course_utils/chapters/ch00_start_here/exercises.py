@@ -2,7 +2,7 @@
 
 import torch
 
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 

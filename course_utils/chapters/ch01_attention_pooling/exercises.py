@@ -5,7 +5,7 @@ import math
 import torch
 
 from course_utils.checker.common import NOT_LOW, lowered, not_low_enough
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 NOTEBOOK = "01_attention_pooling"

@@ -5,7 +5,7 @@ import math
 import torch
 
 from course_utils.checker.common import NOT_LOW, lowered, not_low_enough, not_shifted
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw, far_below
 
 NOTEBOOK = "02_masked_softmax"

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 NOTEBOOK = "05_self_attention"

@@ -13,7 +13,7 @@ from course_utils.checker.common import (
     lowered,
     not_low_enough,
 )
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 NOTEBOOK = "06_multi_head_attention"

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 from course_utils.models.modern.rotary import rotate
 

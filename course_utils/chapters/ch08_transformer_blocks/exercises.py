@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.masks import causal_mask, mask_from_valid_lens

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.chapters.ch02_masked_softmax.exercises import CAUSAL_MISTAKES, visible_keys
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 NOTEBOOK = "09_transformer_translation"

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 NOTEBOOK = "10_text_classification"

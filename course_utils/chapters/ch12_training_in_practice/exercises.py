@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 NOTEBOOK = "12_training_in_practice"

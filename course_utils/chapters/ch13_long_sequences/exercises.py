@@ -12,7 +12,7 @@ from course_utils.checker.common import (
     not_shifted,
     unshifted,
 )
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 NOTEBOOK = "13_long_sequences"

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from course_utils.checker.common import lowered
-from course_utils.checker.model import exercise, wrong
+from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw, far_below
 
 NOTEBOOK = "15_mistakes_clinic"

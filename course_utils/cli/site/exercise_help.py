@@ -6,8 +6,8 @@ In a notebook `hint`, `solution` and `check` show the same, and more.
 from html import escape
 
 from course_utils.checker import catalogue, source
+from course_utils.checker.exercise import Exercise
 from course_utils.checker.judge import judge_answer
-from course_utils.checker.model import Exercise
 from course_utils.checker.report import Result
 
 PATIENCE = 60.0  # seconds that a wrong answer may take on a busy machine

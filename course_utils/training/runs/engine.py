@@ -18,7 +18,7 @@ from course_utils.text.subwords import Subwords
 from course_utils.text.vocab import Vocab
 from course_utils.training.metrics import Score, bleu
 from course_utils.training.runs import checkpoint
-from course_utils.training.runs.examples import batches_of, fitting_budget, positions
+from course_utils.training.runs.data import batches_of, fitting_budget, positions
 from course_utils.training.runs.folder import read_best, weights_of, write_weights
 from course_utils.training.runs.lines import translate_lines
 from course_utils.training.runs.processes import (

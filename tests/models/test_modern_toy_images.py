@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.models.modern.patches import VisionEncoder, cut, small_convnet
-from course_utils.models.modern.pictures import SHAPES, drawn_pictures
+from course_utils.models.modern.toy_images import SHAPES, drawn_pictures
 
 close = torch.testing.assert_close
 
