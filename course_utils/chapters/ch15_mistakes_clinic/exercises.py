@@ -1,4 +1,4 @@
-"""Exercises of notebook 15: snippets of the notes, put right."""
+"""Exercises of notebook 15: code with a mistake, put right."""
 
 import math
 
@@ -84,9 +84,11 @@ def _width_cut_from_a_wider_one(rows, width):
     minutes=8,
     difficulty=2,
     trains="the table of positions at its edges",
+    asks="transfer",
     text="""
-    Note 000's table breaks for an odd width (C-3). Mend it: the last column of an odd width is a
-    sine without its cosine.
+    The lines `pe[:, 0::2] = torch.sin(...)`, `pe[:, 1::2] = torch.cos(...)` of case *odd-width*
+    break for an odd width. Write the table for any width: the last column of an odd one is a sine
+    without its cosine.
     """,
     reference=_any_width,
     probes=[(3, 3), (4, 6), (5, 7), (2, 1)],
@@ -251,10 +253,11 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
     minutes=8,
     difficulty=2,
     trains="masks in every precision",
+    asks="transfer",
     text="""
-    Note 002 fills hidden scores with `-1e9`, which float16 cannot hold (C-7), and a row without a
-    visible key looks at padding (C-8). Write the masked softmax that works in every precision: the
-    dtype stays, and an empty row gets weights of zero.
+    Float16 cannot hold `-1e9` (case *half-precision*), and a row without a visible key looks at
+    padding (case *nobody-left*). Write the masked softmax that works in every precision: the dtype
+    stays, and an empty row gets weights of zero.
     """,
     reference=_filled,
     play=play_filled,
@@ -406,8 +409,9 @@ def _linears_copied_and_drawn_anew(num, size):
     difficulty=1,
     trains="parameters of their own",
     text="""
-    Note 000 warns of `[nn.Linear()] * 4` (C-12, C-13). Return `num` linear layers that a module
-    which holds them would train, each with a start of its own.
+    `[nn.Linear(8, 8)] * 4` registers nothing, and copies start equal (cases *times-four*,
+    *copies*). Return `num` linear layers that a module which holds them would train, each with a
+    start of its own.
     """,
     reference=_linears,
     play=play_linears,
@@ -436,7 +440,7 @@ def _linears_copied_and_drawn_anew(num, size):
         wrong(
             "the layers have no bias",
             "counting",
-            "nn.Linear(size, size) has a bias, as note 000 writes it.",
+            "nn.Linear(size, size) has a bias, unless it is told otherwise.",
             bias=False,
         ),
         wrong(
@@ -471,8 +475,8 @@ def own_linears(num, size):
     difficulty=2,
     trains="the scale of a head",
     text="""
-    Note 003 divides by the root of k after splitting into heads (C-109). With k = 512 and 8 heads:
-    by which **factor** are its scores too small?
+    Scores are divided by the root of k, although the heads were split before (case
+    *root-of-what*). With k = 512 and 8 heads: by which **factor** are they too small?
     """,
     mistakes=[
         wrong(
@@ -484,7 +488,7 @@ def own_linears(num, size):
         wrong(
             "the factor is turned round",
             "scale",
-            "The note divides by too large a number; asked is right over given.",
+            "They were divided by too large a number; asked is right over given.",
             answer=8**-0.5,
         ),
         wrong(
