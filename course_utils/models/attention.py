@@ -4,7 +4,8 @@ Shapes: B sentences, h heads, Tq queries, Tk keys. Every layer is called as
 `layer(queries, keys, values, mask=None, *, valid_lens=None, return_weights=False)`; the mask is
 boolean with True = may look (see `masks.py`), and the weights come back per head as
 (B, h, Tq, Tk). A query with no key to look at gets weights and an output of zero. What stands at
-positions that no query may look at never reaches an output.
+positions that no query may look at never reaches an output. Infinity or NaN where some query may
+look reaches every query of the sentence: 0 * NaN is NaN, and to look for it would cost each call.
 """
 
 import math

@@ -24,6 +24,8 @@ def mask_from_valid_lens(
         ValueError: their shape is neither (B,) nor (B, Tq), or one is not in 0..num_keys.
     """
     valid_lens = torch.as_tensor(valid_lens)
+    if valid_lens.dtype == torch.bool:
+        raise TypeError("valid_lens must hold integers, got torch.bool: give a mask as mask=")
     if valid_lens.dtype not in _INTEGERS:
         raise TypeError(f"valid_lens must hold integers, got {valid_lens.dtype}: use .long()")
     shape = tuple(valid_lens.shape)
@@ -92,15 +94,29 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
 
 
 def check_boolean(mask: Tensor) -> None:
-    """Refuse what is no boolean tensor; a 0/1 float mask means something else in torch.
+    """Refuse what is no boolean tensor: lengths, and 0/1 floats, which torch would add.
 
     Raises:
         TypeError: the mask is not a boolean tensor.
     """
+    if isinstance(mask, Tensor) and mask.dtype in _INTEGERS:
+        raise TypeError(
+            f"the mask must be a boolean tensor (True = may look), got {mask.dtype}: give numbers "
+            "of visible keys as valid_lens=, a mask of 0 and 1 as mask.bool()"
+        )
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise TypeError(
             f"the mask must be a boolean tensor (True = may look), got {kind}: use mask.bool()"
+        )
+
+
+def _check_axes(mask: Tensor, least: int) -> None:
+    """Refuse a mask of one axis: it may be lengths made boolean, and would broadcast silently."""
+    if mask.dim() < least:
+        raise ValueError(
+            f"the mask has shape {tuple(mask.shape)}, too few axes to tell queries from keys: give "
+            "lengths as valid_lens=, one row of keys for all queries as mask[None]"
         )
 
 
@@ -109,13 +125,15 @@ def check_mask(mask: Tensor, batch: int, heads: int, num_queries: int, num_keys:
 
     A mask of three axes (X, Tq, Tk) is read per head when X = h and per sentence when h = 1; when
     X equals both the batch size and a number of heads above one it is refused, because guessing
-    would be silent.
+    would be silent. So is a mask of one axis, which may be lengths or a row of keys; one of two
+    axes is (Tq, Tk).
 
     Raises:
         TypeError: the mask is not a boolean tensor.
         ValueError: it does not broadcast to (B, h, Tq, Tk), or is ambiguous.
     """
     check_boolean(mask)
+    _check_axes(mask, 2)
     wanted = (batch, heads, num_queries, num_keys)
     if mask.dim() == 3 and mask.shape[0] > 1:
         if heads > 1 and mask.shape[0] == heads == batch:
@@ -172,7 +190,8 @@ def build_mask(
 def hide_unseen(x: Tensor, mask: Tensor | None) -> Tensor:
     """Zero the positions of keys or values (B, h or 1, Tk, d) that no query may look at.
 
-    A weight of 0 is not enough: 0 * inf and 0 * NaN are NaN.
+    A weight of 0 is not enough: 0 * inf and 0 * NaN are NaN. For the same reason infinity or NaN
+    where *some* query may look, such as at the last token under a causal mask, reaches them all.
     """
     if mask is None:
         return x
@@ -203,6 +222,7 @@ def _mask_for(scores: Tensor, mask: Tensor) -> Tensor:
     """The mask in the shape of the scores, if it can be read in one way only."""
     check_boolean(mask)
     shape, missing = tuple(mask.shape), scores.dim() - mask.dim()
+    _check_axes(mask, min(2, scores.dim()))
     if missing > 0 and len(shape) > 2 and shape[0] == len(scores) == scores.shape[missing] > 1:
         raise ValueError(
             f"for scores of shape {tuple(scores.shape)} a mask of shape {shape} could be per "

@@ -6,6 +6,7 @@ where there is one.
 
 import ast
 import json
+import math
 import os
 import re
 import subprocess
@@ -16,7 +17,13 @@ import torch
 from torch import nn
 
 from course_utils.environment import ROOT
-from course_utils.models.attention import AdditiveAttention, DotProductAttention, MultiHeadAttention
+from course_utils.models import attention
+from course_utils.models.attention import (
+    AdditiveAttention,
+    DotProductAttention,
+    MultiHeadAttention,
+    masked_softmax,
+)
 from course_utils.models.classifier import SequenceClassifier
 from course_utils.models.fine_tuning import LoRALinear
 from course_utils.models.language_model import LanguageModel, generate
@@ -111,6 +118,48 @@ def test_a_mask_of_numbers_is_refused_and_not_added(call):
     """pytorch/pytorch#120668: a 0/1 mask of floats is added to the scores."""
     with pytest.raises(TypeError, match=r"boolean tensor.*float32: use mask\.bool"):
         call(torch.ones(4, 4).tril())
+
+
+@pytest.mark.parametrize("call", TAKE_MASKS.values(), ids=TAKE_MASKS)
+@pytest.mark.parametrize("lengths", [[2], [1, 2, 3, 4]])
+def test_lengths_in_the_place_of_a_mask_are_sent_to_their_own(call, lengths):
+    """awslabs/sockeye#282: they are taken for a mask, and made boolean they would hide nothing."""
+    with pytest.raises(TypeError, match="numbers of visible keys as valid_lens="):
+        call(torch.tensor(lengths))
+    with pytest.raises(ValueError, match="lengths as valid_lens="):
+        call(torch.tensor(lengths).bool())
+
+
+def test_a_mask_in_the_place_of_lengths_is_sent_to_its_own():
+    """The reverse: `mask.long()`, of the shape (B, Tq), would be read as lengths of 0 and 1."""
+    mask = torch.ones(1, 4, dtype=torch.bool)
+    with pytest.raises(TypeError, match="give a mask as mask="):
+        masked_softmax(torch.randn(1, 4, 4), mask)
+    with pytest.raises(TypeError, match="give a mask as mask="):
+        MultiHeadAttention(8, 2)(Q, Q, Q, valid_lens=mask)
+
+
+def test_masked_softmax_reads_no_mask_of_one_axis():
+    with pytest.raises(ValueError, match="lengths as valid_lens="):
+        masked_softmax(torch.randn(3, 3), mask=torch.tensor([1, 2, 3]).bool())
+    assert masked_softmax(torch.zeros(2), mask=torch.tensor([True, False])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("weights", [True, False])
+@torch.no_grad()
+def test_what_a_later_token_does_to_earlier_ones(weights):
+    """Anything finite does nothing; NaN reaches them, and attention.py says so."""
+    layer, x, mask = MultiHeadAttention(8, 2), torch.randn(1, 4, 8), causal_mask(4)
+
+    def earlier(last):
+        changed = x.clone()
+        changed[:, -1] = last
+        output = layer(changed, changed, changed, mask, return_weights=weights)
+        return (output[0] if weights else output)[:, :-1]
+
+    assert earlier(1e15).equal(earlier(0.0))
+    assert earlier(math.nan).isnan().all()
+    assert "0 * NaN is NaN" in attention.__doc__
 
 
 def test_an_all_padding_row_leaves_classifier_and_translator_finite():

@@ -120,8 +120,6 @@ def test_combine_masks_is_and_none_allows_everything_and_nothing_is_changed():
 @pytest.mark.parametrize(
     ("shape", "wanted"),
     [
-        ((), (1, 1, 1, 1)),
-        ((5,), (1, 1, 1, 5)),
         ((4, 5), (1, 1, 4, 5)),
         ((1, 4, 5), (1, 1, 4, 5)),
         ((3, 4, 5), (1, 3, 4, 5)),  # per head, because it is h and not B
