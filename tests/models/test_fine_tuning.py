@@ -70,6 +70,21 @@ def test_only_the_new_weights_are_trained(base, add, count):
 
 
 @each_method
+def test_freezing_before_after_or_not_at_all_comes_to_the_same(base, add, count):
+    models = [add(freeze(copy.deepcopy(base))), freeze(add(copy.deepcopy(base))), add(base)]
+    trained = [[n for n, p in m.named_parameters() if p.requires_grad] for m in models]
+    assert trained[0] == trained[1] == trained[2]
+    assert [count_parameters(model) for model in models] == [count] * 3
+
+
+def test_what_one_method_added_is_still_trained_after_another(base):
+    both = add_adapters(add_lora(add_prefix(base, length=4), rank=3), bottleneck=5)
+    assert count_parameters(both) == sum(
+        METHODS[name][1] for name in ("prefix", "lora", "adapters")
+    )
+
+
+@each_method
 def test_padding_changes_nothing(base, add, count):
     encoder = add(freeze(base)).eval()
     out = encoder(TOKENS, valid_lens=LENS)

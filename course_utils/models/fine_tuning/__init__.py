@@ -1,7 +1,8 @@
 """Fine-tuning with few trained parameters: LoRA, adapters, prefixes and prompts.
 
-Each method takes a pre-trained model whose weights `freeze` has fixed, and adds a few that are
-trained. `task_weights` takes these out, to be saved or exchanged; the base stays as it is.
+Each method takes a pre-trained model, freezes its weights, and adds a few that are trained. A new
+head beside them is added, or set to `requires_grad_(True)`, afterwards. `task_weights` takes what
+is trained out, to be saved or exchanged; the base stays as it is.
 """
 
 from course_utils.models.fine_tuning.adapter import Adapter, add_adapters

@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.models.fine_tuning.freezing import check_size, encoder_blocks
+from course_utils.models.fine_tuning.freezing import check_size, encoder_blocks, freeze
 
 
 class Adapter(nn.Module):
@@ -36,6 +36,8 @@ class Adapter(nn.Module):
 class Adapted(nn.Module):
     """A sub-layer with an adapter behind it; it is called like the sub-layer."""
 
+    added = ("adapter",)
+
     def __init__(self, sublayer: nn.Module, adapter: Adapter):
         super().__init__()
         self.sublayer, self.adapter = sublayer, adapter.train(sublayer.training)
@@ -50,7 +52,7 @@ class Adapted(nn.Module):
 
 
 def add_adapters(model: nn.Module, bottleneck: int) -> nn.Module:
-    """Put an adapter behind attention and feed-forward network of every encoder block, in place.
+    """Freeze the model and put an adapter behind both sub-layers of every encoder block, in place.
 
     Returns:
         the model.
@@ -68,4 +70,4 @@ def add_adapters(model: nn.Module, bottleneck: int) -> nn.Module:
         for name in ("attention", "ffn"):
             adapter = Adapter(d_model, bottleneck).to(like)  # dtype and device
             setattr(block, name, Adapted(getattr(block, name), adapter))
-    return model
+    return freeze(model)

@@ -9,8 +9,15 @@ from course_utils.models.transformer import EncoderBlock
 
 
 def freeze(model: nn.Module) -> nn.Module:
-    """Fix all weights that the model has now, in place; what is added later is trained."""
-    return model.requires_grad_(False)
+    """Fix the pre-trained weights, in place; what the methods of this package add is trained.
+
+    It may come before or after them. What each adds stands in its attribute `added`.
+    """
+    model.requires_grad_(False)
+    for part in model.modules():
+        for name in getattr(part, "added", ()):
+            getattr(part, name).requires_grad_(True)
+    return model
 
 
 def task_weights(model: nn.Module) -> dict[str, Tensor]:

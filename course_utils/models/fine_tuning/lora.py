@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from course_utils.models.fine_tuning.freezing import check_size
+from course_utils.models.fine_tuning.freezing import check_size, freeze
 
 
 class LoRALinear(nn.Module):
@@ -23,6 +23,8 @@ class LoRALinear(nn.Module):
     Raises:
         ValueError: rank is below 1.
     """
+
+    added = ("A", "B")
 
     def __init__(self, base: nn.Linear, rank: int, alpha: float = 8.0):
         super().__init__()
@@ -57,7 +59,7 @@ class LoRALinear(nn.Module):
 def add_lora(
     model: nn.Module, rank: int, alpha: float = 8.0, names: Sequence[str] = ("W_q", "W_v")
 ) -> nn.Module:
-    """Put a `LoRALinear` around every linear layer of one of these names, in place.
+    """Freeze the model and put a `LoRALinear` around every linear layer of these names, in place.
 
     Returns:
         the model.
@@ -74,7 +76,7 @@ def add_lora(
         raise ValueError(f"{type(model).__name__} has no linear layer called {' or '.join(names)}")
     for parent, name, layer in places:
         setattr(parent, name, LoRALinear(layer, rank, alpha))
-    return model
+    return freeze(model)
 
 
 def merge_lora(model: nn.Module) -> nn.Module:

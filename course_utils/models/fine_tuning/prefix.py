@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_utils.models.attention import MultiHeadAttention
-from course_utils.models.fine_tuning.freezing import check_size, encoder_blocks
+from course_utils.models.fine_tuning.freezing import check_size, encoder_blocks, freeze
 
 
 class PrefixAttention(MultiHeadAttention):
@@ -23,6 +23,8 @@ class PrefixAttention(MultiHeadAttention):
         ValueError: length is below 1, or the layer is no plain attention, such as one that has a
             prefix already.
     """
+
+    added = ("prefix_keys", "prefix_values")
 
     def __init__(self, base: MultiHeadAttention, length: int):
         check_size("length", length)
@@ -68,7 +70,7 @@ def _check_plain(attention: nn.Module) -> None:
 
 
 def add_prefix(model: nn.Module, length: int) -> nn.Module:
-    """Give the attention of every encoder block a prefix of its own, in place.
+    """Freeze the model and give the attention of every encoder block a prefix, in place.
 
     Returns:
         the model.
@@ -83,4 +85,4 @@ def add_prefix(model: nn.Module, length: int) -> nn.Module:
         _check_plain(block.attention)
     for block in blocks:
         block.attention = PrefixAttention(block.attention, length)
-    return model
+    return freeze(model)

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.models.fine_tuning.freezing import check_size
+from course_utils.models.fine_tuning.freezing import check_size, freeze
 from course_utils.models.token_encoder import TokenEncoder
 from course_utils.models.trunk import run_blocks
 
@@ -24,13 +24,15 @@ class PromptEncoder(nn.Module):
         ValueError: length is below 1.
     """
 
+    added = ("prompt",)
+
     def __init__(self, encoder: TokenEncoder, length: int):
         super().__init__()
         check_size("length", length)
         if not isinstance(encoder, TokenEncoder):
             raise TypeError(f"a prompt is for a TokenEncoder, got {type(encoder).__name__}")
         self.training = encoder.training
-        self.encoder = encoder.requires_grad_(False)
+        self.encoder = freeze(encoder)
         self.d_model = encoder.d_model
         drawn = torch.randint(encoder.vocab_size, (length,))
         self.prompt = nn.Parameter(encoder.embedding.weight[drawn] * self.d_model**0.5)
