@@ -4,6 +4,7 @@ A model is anything with `start(src, src_lens) -> state`, `decode(tokens (B, 1),
 (logits (B, 1, V), state)`, and states that know `select(rows)`: `Transformer` and `Seq2Seq` do.
 """
 
+import math
 from collections.abc import Sequence
 from heapq import nlargest
 
@@ -13,15 +14,23 @@ from torch import Tensor
 from course_utils.models.modes import evaluating
 
 
-def _check_limits(max_len: int, beam: int = 1) -> None:
+def positions(model) -> float:
+    """How many tokens of a sentence the model has positions for; a recurrent one knows no end."""
+    return getattr(getattr(model, "config", None), "max_len", math.inf)
+
+
+def _steps(model, max_len: int, beam: int = 1) -> range:
     if max_len < 1 or beam < 1:
         raise ValueError(f"max_len and beam must be at least 1, got {max_len} and {beam}")
+    return range(min(max_len, positions(model)))
 
 
 def greedy_decode(
     model, src: Tensor, src_lens: Tensor, *, bos: int, eos: int, max_len: int = 50
 ) -> list[list[int]]:
-    """Take the most probable token at every step until `eos`, at most `max_len` tokens.
+    """Take the most probable token at every step until `eos`.
+
+    There are at most `max_len` tokens, and no more than the model has positions for.
 
     Args:
         src, src_lens: (B, Ts) token ids and (B,) lengths.
@@ -30,7 +39,7 @@ def greedy_decode(
     Returns:
         One list of ids a sentence, without `bos` and `eos`.
     """
-    _check_limits(max_len)
+    steps = _steps(model, max_len)
     if not len(src):
         return []
     sentences: list[list[int]] = [[] for _ in range(len(src))]
@@ -38,7 +47,7 @@ def greedy_decode(
         state = model.start(src, src_lens)
         rows = torch.arange(len(src))  # the sentence that each row of the batch still works on
         tokens = torch.full((len(src), 1), bos, device=src.device)
-        for _ in range(max_len):
+        for _ in steps:
             if not len(rows):
                 break
             logits, state = model.decode(tokens, state)
@@ -72,14 +81,14 @@ def beam_search(
 
     Args and result are those of `greedy_decode`.
     """
-    _check_limits(max_len, beam)
+    steps = _steps(model, max_len, beam)
     if beam == 1 or not len(src):  # so that of equal words both take the same
         return greedy_decode(model, src, src_lens, bos=bos, eos=eos, max_len=max_len)
     searches = [_Search(beam, length_penalty) for _ in range(len(src))]
     with evaluating(model):
         state = model.start(src, src_lens)
         tokens = torch.full((len(src), 1), bos, device=src.device)
-        for _ in range(max_len):
+        for _ in steps:
             going = [search for search in searches if not search.done]
             if not going:
                 break

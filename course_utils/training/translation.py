@@ -1,5 +1,6 @@
 """Sentences in, sentences out: a trained model with its two vocabularies."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from course_utils.text.subwords import Subwords
 from course_utils.text.task import references
 from course_utils.text.vocab import EOS, Vocab
 from course_utils.text.words import Words
-from course_utils.training.decoding import beam_search
+from course_utils.training.decoding import beam_search, positions
 from course_utils.training.metrics import bleu
 from course_utils.training.runs.folder import load_model
 
@@ -41,10 +42,20 @@ class Translator:
     def translate(
         self, texts: Sequence[str], *, beam: int = 1, max_len: int = 50, batch_size: int = 128
     ) -> list[str]:
-        """One translation for each text, in order; an empty text gives an empty translation."""
+        """One translation for each text, in order; an empty text gives an empty translation.
+
+        A text that the model has no positions for is cut, and a warning names it.
+        """
         if isinstance(texts, str):
             raise TypeError("translate takes a list of sentences: write translate([text])")
-        sources = [self.source.encode(text) for text in texts]
+        sources, most = [self.source.encode(text) for text in texts], positions(self.model) - 1
+        for i, ids in enumerate(sources):
+            if len(ids) > most:
+                warnings.warn(
+                    f"text {i} has {len(ids)} tokens, this model takes {most}: the rest is cut off",
+                    stacklevel=2,
+                )
+                sources[i] = ids[:most]  # and <eos>
         return [self.target.decode(ids) for ids in self.decode(sources, beam, max_len, batch_size)]
 
     def decode(

@@ -23,13 +23,14 @@ KINDS = ["transformer", "gru", "bahdanau"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def build(kind):
+def build(kind, max_len=256):
     set_seed(0)
     src_vocab, tgt_vocab = build_vocabs(PAIRS)
     if kind == "transformer":
         model = Transformer(
-            TransformerConfig(len(src_vocab), len(tgt_vocab), d_model=16, num_heads=2, d_ff=16)
-        )
+            TransformerConfig(len(src_vocab), len(tgt_vocab), d_model=16, num_heads=2, d_ff=16,
+                              max_len=max_len)
+        )  # fmt: skip
     else:
         decoder = {"gru": GRUDecoder, "bahdanau": BahdanauDecoder}[kind]
         model = Seq2Seq(GRUEncoder(len(src_vocab), 8, 8, 2), decoder(len(tgt_vocab), 8, 8, 2))
@@ -52,6 +53,18 @@ def test_a_text_gets_the_same_translation_alone_and_in_any_batch_in_order(kind, 
         options = {"beam": beam, "max_len": 8}
         together = translator.translate(texts, batch_size=batch_size, **options)
         assert together == [translator.translate([text], **options)[0] for text in texts]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_text_that_is_too_long_is_cut_and_named_and_the_others_are_not_lost(beam):
+    translator = build("transformer", max_len=4)
+    texts = ["I'm home.", "Go now, please!", "Go now!"]
+    with pytest.warns(UserWarning, match=r"text 1 has 5 tokens, this model takes 3") as caught:
+        said = translator.translate(texts, beam=beam)  # by default up to 50 steps
+    assert len(caught) == 1
+    assert said[0::2] == translator.translate(texts[0::2], beam=beam)
+    assert said[1] == translator.translate(["Go now,"], beam=beam)[0]
+    assert all(len(translator.target.encode(text)) <= 4 for text in said)
 
 
 @every_kind
