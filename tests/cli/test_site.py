@@ -334,6 +334,21 @@ def test_each_chapter_of_the_course_shows_hints_solutions_and_a_wrong_answer(cou
         assert f'content="{escape(chapter.question)}' in html
 
 
+def test_the_picture_of_a_widget_that_was_saved_live_stays_on_the_page(tmp_path):
+    """jupyter-book/mystmd#2809: a page has no kernel, and a bare widget shows nothing."""
+    root = write_course(tmp_path)
+    path = root / "notebooks/01_map.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    live = {"application/vnd.jupyter.widget-view+json": {"model_id": "7", "version_major": 2}}
+    data = notebook.cells[1].outputs[0].data
+    notebook.cells[1].outputs[0].data = {**live, **data}
+    nbformat.write(notebook, path)
+    site.build_site(root, root / "_site", {}, CHAPTERS)
+    path = root / "_site/notebooks/01_map.html"
+    assert pages(root / "_site")[path].alts[-1] == ALT
+    assert "widget-view" not in text_of(path)
+
+
 def test_a_stored_scene_becomes_a_live_figure_around_its_picture(tmp_path):
     root = write_course(tmp_path)
     path = root / "notebooks/01_map.ipynb"

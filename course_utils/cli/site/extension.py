@@ -50,6 +50,7 @@ def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
         return
     notebook = json.loads(text[0])
     for cell in notebook["cells"]:
+        keep_pictures(cell)
         if "proof" in cell["metadata"].get("tags", []):
             fold_proof(cell)
         elif cell["metadata"].get("jupyter", {}).get("outputs_hidden"):
@@ -63,6 +64,13 @@ def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
         log.warning("the first cell must begin with the title: # Title", location=page)
     first["source"] = f"{title}\n\n{head(app, page)}\n\n{rest}"
     text[0] = json.dumps(notebook)
+
+
+def keep_pictures(cell: dict) -> None:
+    """Show the stored picture where a widget was saved with it: a page has no kernel to ask."""
+    for output in cell.get("outputs", []):
+        if "image/png" in output.get("data", {}):
+            output["data"].pop("application/vnd.jupyter.widget-view+json", None)
 
 
 def fold_proof(cell: dict) -> None:
