@@ -171,8 +171,14 @@ def check_progress() -> Finding:
 def check_fonts() -> Finding:
     from matplotlib import font_manager
 
-    found = "DejaVu Sans" in font_manager.get_font_names()
-    return finding(found, "DejaVu Sans" if found else "not found", "DejaVu Sans", how_to_install())
+    from course_utils.viz.style import fonts
+
+    own, *others = fonts()
+    others = others[0] if others else "none (a figure of yours would show boxes)"
+    found = own in font_manager.get_font_names()
+    return finding(
+        found, f"{own}; for Chinese {others}" if found else "not found", own, how_to_install()
+    )
 
 
 def check_memory() -> Finding:

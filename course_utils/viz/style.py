@@ -1,6 +1,8 @@
 """One look for every figure: colours, fonts and sizes, in one place."""
 
-from contextlib import contextmanager
+import re
+import warnings
+from contextlib import contextmanager, suppress
 from functools import cache
 
 import numpy as np
@@ -36,6 +38,7 @@ _FALLBACK_FONTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC",
     "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "PingFang SC",
     "Hiragino Sans GB", "Microsoft YaHei", "SimHei", "Arial Unicode MS",
+    "Noto Sans Thai", "Leelawadee UI", "Noto Sans Devanagari", "Nirmala UI",
 )  # fmt: skip
 
 _STYLE = {
@@ -63,23 +66,55 @@ _STYLE = {
 }
 
 
+_MISSED: set[str] = set()  # letters that a warning has named; of each there is one
+
+
 def darker(colour):
     """The colour dark enough for text on white."""
     return to_hex(0.65 * np.array(to_rgb(colour)))
 
 
 @cache
-def _fonts():
+def fonts():
+    """DejaVu Sans, and the installed ones that are asked for letters which it lacks."""
+    listed = {font.fname for font in font_manager.fontManager.ttflist}
+    for path in set(font_manager.findSystemFonts()) - listed:  # newer than matplotlib's own list
+        with suppress(Exception):  # FreeType's errors, of files that are no fonts
+            font_manager.fontManager.addfont(path)
     installed = set(font_manager.get_font_names())
     return ["DejaVu Sans", *(name for name in _FALLBACK_FONTS if name in installed)]
 
 
 @contextmanager
 def use_course_style():
-    """Draw in the look of the course inside a `with`, whatever the reader's own settings are."""
+    """Draw in the look of the course inside a `with`, whatever the reader's own settings are.
+
+    Letters that no installed font has become boxes, and one warning names them.
+    """
     ours = {k: v for k, v in rcParamsDefault.items() if not k.startswith("backend")}
-    with rc_context({**ours, **_STYLE, "font.family": _fonts()}):
+    with rc_context({**ours, **_STYLE, "font.family": fonts()}), _one_warning_for_glyphs():
         yield
+
+
+@contextmanager
+def _one_warning_for_glyphs():
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    missing = ""
+    for warning in caught:
+        text = str(warning.message)
+        if re.match(r"Glyph \d+ .* missing from font", text):
+            missing += chr(int(text.split()[1]))
+        else:
+            warnings.warn_explicit(text, warning.category, warning.filename, warning.lineno)
+    if new := "".join(sorted({*missing} - _MISSED)):
+        _MISSED.update(new)
+        warnings.warn(
+            f"no installed font has {new[:20]}: drawn as boxes. Install one that has, for Chinese "
+            "Noto Sans CJK SC (on Debian and Ubuntu: sudo apt install fonts-noto-cjk), and start "
+            "the kernel again",
+            stacklevel=1,
+        )
 
 
 def write(ax, xlabel, ylabel, title=""):

@@ -15,7 +15,7 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from matplotlib import colors
 
 from course_utils import viz as plot
-from course_utils.viz import charts, in_notebook
+from course_utils.viz import charts, in_notebook, style
 
 SOURCE, TARGET = "i'm home . <eos>".split(), "je suis chez moi . <eos>".split()
 WEIGHTS = torch.tensor(
@@ -116,6 +116,42 @@ def test_tokens_are_drawn_as_they_are():
         in_notebook.png_bytes(figure)
     assert [t for _, t in labels(panels(figure)[0].xaxis)] == ["$5", "$", "␣a", "\\n", "''"]
     assert not any(t.get_parse_math() for t in panels(figure)[0].get_xticklabels())
+
+
+def test_letters_without_a_font_give_one_warning_and_are_named_once(monkeypatch):
+    """matplotlib/matplotlib#15062: a warning for each glyph, and boxes."""
+    monkeypatch.setattr(style, "fonts", lambda: ["DejaVu Sans"])
+    monkeypatch.setattr(style, "_MISSED", set())
+
+    def drawn(words):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            figure = plot.show_heatmaps(np.eye(2), "Keys", "Queries", yticklabels=words, show=False)
+            in_notebook.png_bytes(figure)
+        return [str(warning.message) for warning in caught]
+
+    (said,) = drawn(["猫", "狗"])
+    assert said.startswith("no installed font has 狗猫: drawn as boxes. Install")
+    assert "Noto Sans CJK SC" in said
+    assert drawn(["猫", "cat"]) == []
+    (said,) = drawn(["猫", "แ"])  # another script is another letter
+    assert said.startswith("no installed font has แ:")
+
+
+def test_a_font_that_matplotlib_has_not_listed_yet_is_found(monkeypatch):
+    """Its list is made once, and knows no font that was installed later."""
+    later = style.font_manager.findfont("DejaVu Serif")
+    seen = []
+    monkeypatch.setattr(style.font_manager, "findSystemFonts", lambda: [later, "none.ttf"])
+    monkeypatch.setattr(style.font_manager.fontManager, "ttflist", [])
+    monkeypatch.setattr(style.font_manager.fontManager, "addfont", seen.append)
+    style.fonts.__wrapped__()
+    assert sorted(seen) == sorted([later, "none.ttf"])
+
+
+def test_other_warnings_while_drawing_are_heard():
+    with pytest.warns(DeprecationWarning, match="old"), plot.use_course_style():
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
 
 
 def test_titles_stand_per_column_or_per_panel_and_rows_have_names():
