@@ -1,7 +1,7 @@
 """python -m course_utils evaluate --model DIR --src FILE --ref FILE"""
 
 from course_utils.cli.command import add_decoding_options, parser, refusing, to_stderr
-from course_utils.training.metrics import bleu, chrf
+from course_utils.training.metrics import bleu, chrf, measure_for
 from course_utils.training.runs.lines import read_lines, translate_lines
 from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import Refused
@@ -38,7 +38,17 @@ def main(argv: list[str]) -> None:
         )
     translator = load_translator(args.model, best_device())
     hypotheses = translate_lines(translator, sources, beam=args.beam, batch_size=args.batch_size)
-    scores = {"BLEU": bleu(hypotheses, references, lowercase=False)}
-    scores["chrF2"] = chrf(hypotheses, references)
-    for name, score in scores.items():
-        print(f"{name} {score:.2f}  {score.signature}")
+    scores = bleu(hypotheses, references, lowercase=False), chrf(hypotheses, references)
+    if empty := [str(n) for n, line in enumerate(references, start=1) if not line.strip()]:
+        to_stderr(
+            f"evaluate: {args.ref} is empty in line {', '.join(empty[:5])}"
+            f"{f' and {len(empty) - 5} more' if len(empty) > 5 else ''}: chrF2 leaves such lines "
+            "out, and for BLEU every word there is wrong"
+        )
+    if measure_for(references) != "BLEU":
+        to_stderr(
+            "evaluate: no line of the reference has four words, so BLEU is 0 whatever the "
+            "translations are: look at chrF2"
+        )
+    for score in scores:
+        print(f"{score.name} {score:.2f}  {score.signature}")

@@ -50,7 +50,7 @@ def main(argv: list[str]) -> None:
         raise Refused(f"cannot make the folder {args.out}: {error.strerror}") from None
     write_config(args.out, config)
     write_vocabulary(args.out, vocabulary)
-    write_weights(args.out, weights, *best)
+    write_weights(args.out, weights, best)
     size = sum(path.stat().st_size for path in args.out.iterdir())
     digest = pooch.file_hash(str(args.out / WEIGHTS))
     print(printable(f"{args.out}: {size / 1e6:.1f} MB, {WEIGHTS} sha256:{digest}"))

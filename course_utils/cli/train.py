@@ -1,6 +1,7 @@
 """python -m course_utils train --corpus NAME_OR_TSV --out DIR [--minutes M | --epochs N]"""
 
 import contextlib
+import dataclasses
 import os
 import shlex
 import subprocess
@@ -10,10 +11,12 @@ from pathlib import Path
 import torch
 
 from course_utils.cli.command import parser, refusing, to_stderr
+from course_utils.cli.training_curves import draw_log
 from course_utils.models.parameters import count_parameters
+from course_utils.models.transformer import Transformer
 from course_utils.text.pairs import Pair
 from course_utils.text.text import printable
-from course_utils.training.metrics import bleu
+from course_utils.training.metrics import quality
 from course_utils.training.runs import processes
 from course_utils.training.runs.checkpoint import LAST, check, read_fields
 from course_utils.training.runs.data import (
@@ -35,6 +38,8 @@ from course_utils.training.runs.folder import (
     VOCABULARY,
     WEIGHTS,
     empty_model,
+    found,
+    load_model,
     read_vocabulary,
     write_config,
     write_vocabulary,
@@ -42,9 +47,17 @@ from course_utils.training.runs.folder import (
 from course_utils.training.runs.lines import translate_lines
 from course_utils.training.runs.lock import only_writer
 from course_utils.training.runs.refusals import Refused
-from course_utils.training.runs.settings import add_options, new_settings, resumed_settings
+from course_utils.training.runs.settings import (
+    add_ends,
+    add_options,
+    new_settings,
+    resumed_settings,
+)
+from course_utils.training.runs.training_log import LOG
 from course_utils.training.translation import load_translator
+from course_utils.viz.in_notebook import png_bytes
 
+CURVES = "log.png"
 TEST = ("test.en", "test.fr")  # held out for the user; training never looks at them
 BEGINNINGS = {CONFIG, VOCABULARY, *TEST}  # what a run killed before its first checkpoint leaves
 
@@ -58,11 +71,14 @@ def main(argv: list[str]) -> int:
     """Train a Transformer to translate, and leave a model folder."""
     command = parser(
         "train",
-        "Train a Transformer on sentence pairs and keep the weights with the best validation BLEU. "
-        f"DIR gets the model, a checkpoint to resume from, and held-out sentences ({TEST[0]}, "
+        "Train a Transformer on sentence pairs, for example: train --corpus small-world "
+        "--minutes 3 --out my_model. The weights with the best validation BLEU are kept (chrF2, "
+        "where the sentences are too short for BLEU). DIR gets the model, a checkpoint to resume "
+        f"from, a log ({LOG}) with its curves ({CURVES}), and held-out sentences ({TEST[0]}, "
         f"{TEST[1]}) for `evaluate`. Also under torchrun: the processes share each batch.",
     )
     add_options(command)
+    add_ends(command)
     command.add_argument("--out", required=True, type=Path, metavar="DIR", help="the model folder")
     command.add_argument("--resume", action="store_true", help="go on with the training in DIR")
     given = vars(command.parse_args(argv))
@@ -92,8 +108,9 @@ def _train(folder: Path, given: Mapping[str, object], device: torch.device) -> i
             "bring it back, or start anew in another --out"
         )
     processes.wait_for_all()  # all have looked into the folder before it changes
+    start = None if fields or settings.start_from is None else load_model(settings.start_from)
     if first and not fields:
-        write_vocabulary(folder, learn_vocabulary(split, settings.vocab))
+        write_vocabulary(folder, start[1] if start else learn_vocabulary(split, settings.vocab))
     processes.wait_for_all()
     vocabulary = read_vocabulary(folder, settings.vocab)
     examples = encode(split.train, vocabulary, settings.max_len)
@@ -121,10 +138,28 @@ def _train(folder: Path, given: Mapping[str, object], device: torch.device) -> i
                 "start anew in another --out"
             )
         _say(f"going on at update {training.step:,}")
+    elif start:
+        _begin_with(start[0], training, split.digest)
     signal = training.run()
     if first:
         _conclude(folder, training, test, signal)
     return 128 + signal if signal else 0
+
+
+def _begin_with(model: Transformer, training: Training, digest: str) -> None:
+    """Put the weights of another training into this one, and say what they may have seen."""
+    folder, settings = training.settings.start_from, training.settings
+    wanted, sizes = training.model.config, model.config
+    if dataclasses.replace(sizes, max_len=wanted.max_len, dropout=wanted.dropout) != wanted:
+        raise Refused(f"the model in {folder} is none that `train` makes: start from another")
+    training.model.load_state_dict(model.float().state_dict())
+    before = read_fields(found(folder)) or {"settings": {}, "digest": None}
+    split = [before["settings"].get(name) for name in ("seed", "held_out")]
+    if before["digest"] != digest or split != [settings.seed, settings.held_out]:
+        _say(
+            f"the model in {folder} may have learnt from sentences that are held out here: if it "
+            "is of the same corpus, take the same --seed and --held-out"
+        )
 
 
 def _say(line: str) -> None:
@@ -173,18 +208,20 @@ def _left_out(before: Sequence, after: Sequence) -> str:
 
 
 def _conclude(folder: Path, training: Training, test: Sequence[Pair], signal: int) -> None:
-    """Say how good the best weights are on sentences that played no part, or how to go on."""
+    """Draw the log; say how good the best weights are on sentences apart, or how to go on."""
+    if training.log:
+        write_atomic(folder / CURVES, png_bytes(draw_log(training.log)))
     if signal:
         quote = shlex.quote if os.name != "nt" else lambda name: subprocess.list2cmdline([name])
         how = f"python -m course_utils train --out {quote(str(folder))} --resume"
         _say(f"stopped after update {training.step:,}; to go on: {how}")
         return
-    validation, step = training.best
+    best = training.best
     translator = load_translator(folder, training.device)
     hypotheses = translate_lines(translator, [pair.source for pair in test])
-    score = bleu(hypotheses, [pair.target for pair in test], lowercase=False)
+    score = quality(hypotheses, [pair.target for pair in test], best.measure)
     print(
-        f"{printable(str(folder / WEIGHTS))}: test BLEU {score:.2f} on {len(test)} held-out "
-        f"sentences ({score.signature}); best of validation, {validation:.2f}, at update "
-        f"{step:,} of {training.step:,}"
+        f"{printable(str(folder / WEIGHTS))}: test {score.name} {score:.2f} on {len(test)} "
+        f"held-out sentences ({score.signature}); best of validation, "
+        f"{best.measure} {best.score:.2f}, at update {best.step:,} of {training.step:,}"
     )

@@ -191,6 +191,7 @@ def test_evaluate_gives_sacrebleus_own_numbers(monkeypatch, tmp_path, capsys):
     translated[4:] = [pair.target for pair in pairs[4:]]
     monkeypatch.setattr(evaluate, "translate_lines", lambda *args, **options: translated)
     options = ["--model", str(talking_folder()), "--src", str(source), "--ref", str(reference)]
+    capsys.readouterr()
     assert evaluate.main(options) == 0
     bleu = sacrebleu.corpus_bleu(translated, [[pair.target for pair in pairs]])
     chrf = sacrebleu.corpus_chrf(translated, [[pair.target for pair in pairs]])
@@ -198,6 +199,25 @@ def test_evaluate_gives_sacrebleus_own_numbers(monkeypatch, tmp_path, capsys):
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"BLEU {bleu.score:.2f}  nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
     assert second.startswith(f"chrF2 {chrf.score:.2f}  nrefs:1|case:mixed|eff:yes|nc:6|nw:0|")
+
+
+def test_evaluate_says_what_its_scores_leave_out(monkeypatch, tmp_path, capsys):
+    """An empty reference: chrF2 says 100 of the rest. Short ones: BLEU says 0 of all."""
+    source, reference = tmp_path / "en.txt", tmp_path / "fr.txt"
+    source.write_text("a\n" * 3, encoding="utf-8")
+    monkeypatch.setattr(evaluate, "translate_lines", lambda *args, **options: ["un", "x", "y"])
+
+    def evaluated(*references):
+        reference.write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
+        options = ["--model", "fra-eng", "--src", str(source), "--ref", str(reference)]
+        assert evaluate.main(options) == 0
+        return capsys.readouterr()
+
+    said = evaluated("un", "", " \t")
+    assert "fr.txt is empty in line 2, 3: chrF2 leaves such lines out" in said.err
+    assert "chrF2 100.00" in said.out
+    assert "no line of the reference has four words, so BLEU is 0" in evaluated("un", "x", "z").err
+    assert evaluated("un", "x", "y y y y .").err == ""
 
 
 def test_evaluate_translates_what_it_scores(capsys):

@@ -7,7 +7,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_utils.training.metrics import alignment_error_rate, bleu, chrf, links_from_weights
+from course_utils.training.metrics import (
+    alignment_error_rate,
+    bleu,
+    chrf,
+    links_from_weights,
+    measure_for,
+    quality,
+)
 
 few = settings(deadline=None, max_examples=50, derandomize=True)
 link_sets = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
@@ -62,6 +69,39 @@ def test_bleu_compares_line_by_line(hypotheses, references):
     message = f"{len(hypotheses)} hypotheses and {len(references)} references"
     with pytest.raises(ValueError, match=message):
         bleu(hypotheses, references)
+
+
+SCRIPTS = {  # two sentences, and the tokens that suit them
+    "Chinese": (["我喜欢猫和狗。", "她在读书。"], "zh"),
+    "Chinese with a name": (["Tom 喜欢猫和狗。", "她在读一本书。"], "zh"),
+    "Japanese": (["猫が好きです。", "本を読みます。"], "char"),
+    "Thai": (["ฉันรักแมว", "เธออ่าน"], "char"),
+    "Korean": (["나는 고양이를 정말 좋아한다", "그녀는 책을 잘 읽는다"], "13a"),
+    "French": (["J'aime les chats.", "Elle lit un livre."], "13a"),
+    "single words": (["chat", "livre"], "13a"),
+    "no words at all": (["!!", ""], "13a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("right", "tokens"), SCRIPTS.values(), ids=SCRIPTS)
+def test_the_score_tells_right_from_wrong_in_any_script(right, tokens):
+    """facebookresearch/fairseq#4689: a sentence without spaces is one token, so that BLEU is 0."""
+    measure = measure_for(right)
+    score = quality(right, right, measure)
+    assert score.name == measure
+    assert f"|tok:{tokens}|" in bleu(right, right).signature
+    if any(map(str.isalpha, "".join(right))):
+        assert score == pytest.approx(100)
+        assert quality(right[::-1], right, measure) < 50
+    assert measure == ("BLEU" if " " in "".join(right) or tokens != "13a" else "chrF2")
+
+
+@pytest.mark.parametrize("nested", [[["a b c d"]], ["a b c d".split()]])
+def test_references_that_are_no_flat_list_are_refused_in_our_words(nested):
+    """mjpost/sacrebleu#272: references nested the wrong way round score something else."""
+    for score in (bleu, chrf):
+        with pytest.raises(TypeError, match=r"two lists of sentences: write \[hypothesis\]"):
+            score(["a b c d"], nested)
 
 
 def test_case_counts_only_where_it_is_asked_for_and_the_signature_says_so():

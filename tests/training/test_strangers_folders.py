@@ -331,12 +331,15 @@ def test_a_checkpoint_of_deep_lines_is_refused(model, capsys):
 
 
 @pytest.mark.parametrize("line", ["[" * 90_000, "1e999", "NaN", "-1", '"9"', "[9]", ""])
-@pytest.mark.parametrize("name", ["bleu", "step"])
+@pytest.mark.parametrize("name", ["chrf2", "loss", "step"])
 def test_weights_with_impossible_lines_are_refused(model, capsys, name, line):
+    if (name, line) == ("loss", "1e999"):
+        return  # folders of earlier versions hold no loss, which is read so
     header, data = split_file(model / WEIGHTS)
+    assert name in header["__metadata__"]
     header["__metadata__"][name] = line
     write_file(model / WEIGHTS, header, data)
-    resume_refused(capsys, model, "does not say its BLEU")
+    resume_refused(capsys, model, "does not say its score")
 
 
 def test_a_checkpoint_of_a_giant_is_refused_before_it_is_built(model, capsys, monkeypatch):

@@ -11,15 +11,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from course_utils.models.modes import evaluating
 from course_utils.models.transformer import Transformer
 from course_utils.text.batches import Batch, Example, collate
 from course_utils.text.pairs import Pair
 from course_utils.text.subwords import Subwords
 from course_utils.text.vocab import Vocab
-from course_utils.training.metrics import Score, bleu
+from course_utils.training.metrics import Score, measure_for, quality
 from course_utils.training.runs import checkpoint
-from course_utils.training.runs.data import batches_of, fitting_budget, positions
-from course_utils.training.runs.folder import read_best, weights_of, write_weights
+from course_utils.training.runs.data import batches_of, encode, fitting_budget, positions
+from course_utils.training.runs.folder import Best, read_best, weights_of, write_weights
 from course_utils.training.runs.lines import translate_lines
 from course_utils.training.runs.processes import (
     data_parallel,
@@ -32,6 +33,7 @@ from course_utils.training.runs.progress_line import Report
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.runs.settings import Settings
 from course_utils.training.runs.stopping import StopRequest
+from course_utils.training.runs.training_log import Row, read_log, write_log
 from course_utils.training.schedules import warmup_then_decay_after
 from course_utils.training.steps import update
 from course_utils.training.translation import Translator
@@ -89,12 +91,13 @@ class Training:
         self.step, self.validated, self.seconds = 0, 0, 0.0
         self._epoch, self._batches = -1, []
         self.steps_per_epoch = len(self._batch_list(0))
-        self.best = read_best(folder)
+        self.best, self.log = read_best(folder), []
 
     def resume(self, fields: dict) -> None:
         """Go back to a checkpoint."""
         self.step, self.validated = fields["step"], fields["validated"]
         self.seconds = fields["seconds"]
+        self.log = [row for row in read_log(self.folder) if row.update <= self.step]
         average = self.average.module
         checkpoint.load(self.folder, self.model, average, self.optimizer, self.step)
         self.average.n_averaged.fill_(self.step)
@@ -106,6 +109,12 @@ class Training:
         if self.settings.minutes is not None:
             return self.seconds / (60 * self.settings.minutes)
         return self.step / (self.settings.epochs * self.steps_per_epoch)
+
+    def out_of_patience(self) -> bool:
+        """Whether as many validations as `--patience` says have brought nothing better."""
+        patience = self.settings.patience
+        idle = self.log[-patience:] if patience and self.best else []
+        return len(idle) == patience and all(row.update > self.best.step for row in idle)
 
     def run(self) -> int:
         """Train to the end, or until a signal comes.
@@ -119,6 +128,7 @@ class Training:
         model = data_parallel(self.model, self.device)
         before, began, saved = self.seconds, time.monotonic(), self.seconds
         with StopRequest() as stop, Report(self.progress(), quiet=rank() > 0) as report:
+            (enough,) = largest_of_all([self.out_of_patience()], self.device)
             while True:
                 seconds = before + time.monotonic() - began
                 self.seconds, signal = largest_of_all([seconds, stop.number], self.device)
@@ -130,10 +140,15 @@ class Training:
                         self._save()
                     self.validated = due
                     self._validate(report)
+                    (enough,) = largest_of_all([self.out_of_patience()], self.device)
                 if validate or signal or self.seconds - saved >= SAVE_EVERY:
                     self._save()
                     saved = self.seconds
-                if signal or done >= 1:
+                if enough:
+                    report.write(
+                        f"{self.settings.patience} validations brought nothing better: stopped"
+                    )
+                if signal or enough or done >= 1:
                     break
                 loss, tokens = self._update(model, done)
                 report.update(self.progress(), loss, tokens)
@@ -187,21 +202,38 @@ class Training:
         return mean.item(), predicted + sum(len(e.source) for e in examples)
 
     def _validate(self, report: Report) -> None:
-        """Score the averaged weights, and keep them if none before were better."""
+        """Score the averaged weights, and keep them if none before were better.
+
+        Of equal scores, such as the 0 of a beginner, the one with the smaller loss is better.
+        """
         if rank() > 0:
             return
-        score = self.score(self.validation)
-        better = self.best is None or score >= self.best[0]
-        if better:
-            self.best = score, self.step
-            write_weights(self.folder, weights_of(self.average.module), *self.best)
-        report.validated(self.step, self.progress(), score, better)
+        score, loss, best = self.score(self.validation), self.loss(self.validation), self.best
+        better = best is None or best.measure != score.name  # as earlier versions measured it
+        if better or (score, -loss) >= (best.score, -best.loss):
+            better, self.best = True, Best(score, score.name, loss, self.step)
+            write_weights(self.folder, weights_of(self.average.module), self.best)
+        row = Row(self.step, self.seconds, report.loss, loss, float(score), score.name)
+        self.log.append(row)
+        write_log(self.folder, self.log)
+        report.validated(row, self.progress(), better)
 
     def score(self, pairs: Sequence[Pair]) -> Score:
-        """BLEU of the averaged weights, cased."""
+        """Quality of what the averaged weights say: BLEU, or chrF2 where that says nothing."""
         translator = Translator(self.average.module, self.vocabulary, self.vocabulary)
         hypotheses = translate_lines(translator, [pair.source for pair in pairs])
-        return bleu(hypotheses, [pair.target for pair in pairs], lowercase=False)
+        references = [pair.target for pair in pairs]
+        return quality(hypotheses, references, measure_for(references))
+
+    def loss(self, pairs: Sequence[Pair]) -> float:
+        """Mean loss per token of the averaged weights, without label smoothing."""
+        examples, total, tokens = encode(pairs, self.vocabulary, self.settings.max_len), 0.0, 0
+        with evaluating(self.average.module) as model:
+            for some in batches_of(examples, self.budget, seed=0, epoch=0):
+                count = sum(len(e.target) - 1 for e in some)
+                total += count * mean_loss(model, collate(some).to(self.device)).item()
+                tokens += count
+        return total / tokens
 
     def _save(self) -> None:
         """Write the checkpoint; before the first update there is nothing to keep."""

@@ -1,6 +1,7 @@
 """The model folder: what `train` writes and the other commands read.
 
-    model.safetensors   the best weights so far; its header holds their validation BLEU and step
+    model.safetensors   the best weights so far; its header holds their validation score, loss and
+                        step
     config.json         the sizes of the model, and the number of this format
     vocabulary.json     the subword vocabulary of both languages
 
@@ -12,6 +13,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -162,27 +164,44 @@ def read_vocabulary(folder: Path, size: int = LARGEST["src_vocab_size"]) -> Subw
         raise Refused(f"{path}: {error}. Copy it again, or train again") from None
 
 
-def write_weights(folder: Path, weights: Mapping[str, Tensor], bleu: float, step: int) -> None:
+class Best(NamedTuple):
+    """How good some weights are on the validation sentences, and the update that made them."""
+
+    score: float
+    measure: str  # BLEU, or chrF2 where BLEU says nothing
+    loss: float  # per token, without label smoothing
+    step: int
+
+
+def write_weights(folder: Path, weights: Mapping[str, Tensor], best: Best) -> None:
     """Write model.safetensors."""
-    write_tensors(folder / WEIGHTS, weights, {"bleu": json.dumps(bleu), "step": json.dumps(step)})
+    header = {best.measure.lower(): best.score, "loss": best.loss, "step": best.step}
+    write_tensors(folder / WEIGHTS, weights, {k: json.dumps(v) for k, v in header.items()})
 
 
-def read_best(folder: Path) -> tuple[float, int] | None:
-    """Validation BLEU and step of the weights in the folder; None before the first ones."""
+def read_best(folder: Path) -> Best | None:
+    """What is known of the weights in the folder; None before the first ones.
+
+    Raises:
+        Refused: `train` has not written them.
+    """
     if not (folder / WEIGHTS).exists():
         return None
     header = read_header(folder / WEIGHTS)
     try:
-        bleu, step = json.loads(header["bleu"]), json.loads(header["step"])
-        if not (0 <= bleu <= 101 and 0 <= step < 2**53):  # sacreBLEU's 100 is 100.00000000000004
+        measure = "chrF2" if "chrf2" in header else "BLEU"
+        score, step = json.loads(header[measure.lower()]), json.loads(header["step"])
+        loss = json.loads(header.get("loss", "Infinity"))  # earlier versions wrote none
+        # sacreBLEU's 100 is 100.00000000000004
+        if not (0 <= score <= 101 and loss >= 0 and 0 <= step < 2**53):
             raise ValueError
-        return float(bleu), int(step)
+        return Best(float(score), measure, float(loss), int(step))
     except (KeyError, ValueError, TypeError, RecursionError):
-        raise Refused(f"{folder / WEIGHTS} does not say its BLEU: `train` has not written it"
+        raise Refused(f"{folder / WEIGHTS} does not say its score: `train` has not written it"
                       ) from None  # fmt: skip
 
 
-def _found(folder: str | Path) -> Path:
+def found(folder: str | Path) -> Path:
     """The folder, or that of the model which ships with the course under this name."""
     if Path(folder).exists():
         return Path(folder)
@@ -209,7 +228,7 @@ def load_model(
     Raises:
         Refused: a file is missing, damaged, or does not fit the others.
     """
-    folder = _found(folder)
+    folder = found(folder)
     config = read_config(folder)
     vocabulary = read_vocabulary(folder, config.src_vocab_size)
     sizes = (config.src_vocab_size, config.tgt_vocab_size)

@@ -5,6 +5,8 @@ import time
 
 from tqdm import tqdm
 
+from course_utils.training.runs.training_log import Row
+
 
 class Report:
     """A progress bar with loss, tokens per second and time left.
@@ -42,12 +44,12 @@ class Report:
         speed = self.tokens / max(1e-9, time.monotonic() - self.began)
         return f"loss {self.loss:.3f}, {speed:,.0f} tokens/s"
 
-    def validated(self, step: int, progress: float, bleu: float, best: bool) -> None:
+    def validated(self, row: Row, progress: float, best: bool) -> None:
         """A validation is done. Its time does not count as time per token."""
         verdict = "the best so far" if best else "not the best"
         self.write(
-            f"update {step:,} ({min(1.0, progress):.0%}): {self._numbers()}, "
-            f"validation BLEU {bleu:.2f}, {verdict}"
+            f"update {row.update:,} ({min(1.0, progress):.0%}): {self._numbers()}, "
+            f"validation loss {row.validation_loss:.3f}, {row.measure} {row.score:.2f}, {verdict}"
         )
         self.tokens, self.began = 0, time.monotonic()
 

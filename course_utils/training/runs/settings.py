@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from course_utils.models.transformer import TransformerConfig
 from course_utils.text.registry import PAIRS, names
 from course_utils.text.subwords import SMALLEST
-from course_utils.training.runs.folder import LARGEST, empty_model
+from course_utils.training.runs.folder import LARGEST, empty_model, found, read_config
 from course_utils.training.runs.refusals import Refused, number
 
 
@@ -33,6 +33,8 @@ class Settings:
     smoothing: float = 0.1
     validations: int = 10
     seed: int = 0
+    patience: int | None = None
+    start_from: str | None = None
 
     @property
     def peak_lr(self) -> float:
@@ -82,10 +84,16 @@ OPTIONS = {
     "validations": (number(int, 1, 100_000), "how often to validate, evenly over the budget"),
     "seed": (number(int, 0, 2**32), "of weights, batches and dropout"),
 }  # fmt: skip
+ENDS = {
+    "patience": (number(int, 1, 100_000), "stop when N validations in a row brought nothing better"
+                 " (default: use up the budget)"),
+}  # fmt: skip
+SIZES = {"vocab": "src_vocab_size", "d_model": "d_model", "heads": "num_heads",
+         "layers": "num_encoder_layers", "d_ff": "d_ff"}  # fmt: skip
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options; one that is not given leaves no trace in the parsed arguments."""
+    """Add what and how to train; an option that is not given leaves no trace when parsed."""
     defaults = {field.name: field.default for field in fields(Settings)}
     parser.add_argument(
         "--corpus", metavar="NAME_OR_TSV", default=argparse.SUPPRESS,
@@ -102,17 +110,43 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                          default=argparse.SUPPRESS)  # fmt: skip
 
 
+def add_ends(parser: argparse.ArgumentParser) -> None:
+    """Add from where to train, and when to stop."""
+    parser.add_argument(
+        "--start-from", metavar="DIR", default=argparse.SUPPRESS,
+        help="begin with the weights and the vocabulary of this model: a folder that `train` wrote,"
+        " or fra-eng, which ships with the course",
+    )  # fmt: skip
+    for name, (kind, text) in ENDS.items():
+        parser.add_argument(f"--{name}", type=kind, metavar="N", help=text,
+                            default=argparse.SUPPRESS)  # fmt: skip
+
+
+def _sizes_of(folder: str, given: Mapping[str, object]) -> dict[str, int]:
+    """The sizes of a model to start from, as options."""
+    if asked := [name for name in SIZES if name in given]:
+        raise Refused(
+            f"the sizes are those of the model in {folder}: leave out "
+            f"--{asked[0].replace('_', '-')}, or leave out --start-from"
+        )
+    config = read_config(found(folder))
+    return {option: getattr(config, name) for option, name in SIZES.items()}
+
+
 def new_settings(given: Mapping[str, object]) -> Settings:
     """The settings of a new training.
 
     Raises:
-        Refused: no corpus is named, or the sizes do not go together.
+        Refused: no corpus is named, the sizes do not go together, or there is no model to start
+            from.
     """
     if "corpus" not in given:
         known = ", ".join(names(PAIRS))
         raise Refused(f"name a corpus: --corpus {known} or the path of a TSV")
     if not {"epochs", "minutes"} & set(given):
         given = {**given, "epochs": 10}
+    if "start_from" in given:
+        given = {**given, **_sizes_of(given["start_from"], given)}
     settings = Settings(**given)
     _check_sizes(settings)
     return settings
@@ -147,18 +181,17 @@ def resumed_settings(stored: Mapping[str, object], given: Mapping[str, object]) 
     if changed:
         raise Refused(
             f"--resume goes on with the same settings: {'; '.join(changed)}. Leave these options "
-            "out, or start anew in another --out"
+            "out, or start anew in another --out, with --start-from to begin with these weights"
         )
     return settings
 
 
 def _check(settings: Settings) -> None:
     """Hold stored settings, which may be a stranger's, to what the command line takes."""
-    if not isinstance(settings.corpus, str) or (settings.epochs is None) == (
-        settings.minutes is None
-    ):
+    names = isinstance(settings.corpus, str) and isinstance(settings.start_from, str | None)
+    if not names or (settings.epochs is None) == (settings.minutes is None):
         raise Refused("the checkpoint names no corpus, or not one of epochs and minutes")
-    for name, (kind, _) in {**BUDGET, **OPTIONS}.items():
+    for name, (kind, _) in {**BUDGET, **OPTIONS, **ENDS}.items():
         value = getattr(settings, name)
         if value is None and getattr(Settings, name) is None:
             continue
