@@ -140,7 +140,10 @@ def _train(folder: Path, given: Mapping[str, object], device: torch.device) -> i
         _say(f"going on at update {training.step:,}")
     elif start:
         _begin_with(start[0], training, split.digest)
+    drawn = len(training.log)
     signal = training.run()
+    if first and len(training.log) > drawn:
+        write_atomic(folder / CURVES, png_bytes(draw_log(training.log)))
     if first:
         _conclude(folder, training, test, signal)
     return 128 + signal if signal else 0
@@ -208,9 +211,7 @@ def _left_out(before: Sequence, after: Sequence) -> str:
 
 
 def _conclude(folder: Path, training: Training, test: Sequence[Pair], signal: int) -> None:
-    """Draw the log; say how good the best weights are on sentences apart, or how to go on."""
-    if training.log:
-        write_atomic(folder / CURVES, png_bytes(draw_log(training.log)))
+    """Say how good the best weights are on sentences that played no part, or how to go on."""
     if signal:
         quote = shlex.quote if os.name != "nt" else lambda name: subprocess.list2cmdline([name])
         how = f"python -m course_utils train --out {quote(str(folder))} --resume"

@@ -303,7 +303,7 @@ class TestStreams:
     def test_a_training_goes_on_when_nobody_can_be_told(self, tmp_path, stream):
         result = self.command(stream, "train", *TINY, "--out", tmp_path / "a")
         assert (result.returncode, result.stderr) == (0, "")
-        assert "test BLEU" in result.stdout
+        assert "test chrF2" in result.stdout
         assert_same_folders(tmp_path / "a", tiny_folder())
 
     @full
