@@ -19,7 +19,7 @@ from course_utils.text.words import Words
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Example:
     """A pair as ids: the source ends with <eos>, the target stands between <bos> and <eos>."""
 
@@ -72,13 +72,10 @@ def encode_target(text: str, vocab: Vocab) -> list[int]:
 @collecting_later()
 def encode_pairs(pairs: Sequence[Pair], src_vocab: Vocab, tgt_vocab: Vocab) -> list[Example]:
     """Every pair as ids, in the same order."""
-    sources = Words(src_vocab, "en").encode_all(pair.source for pair in pairs)
-    targets = Words(tgt_vocab, "fr").encode_all(pair.target for pair in pairs)
-    bos, eos = Vocab.bos, Vocab.eos
-    return [
-        Example([*source, eos], [bos, *target, eos])
-        for source, target in zip(sources, targets, strict=True)
-    ]
+    bos, eos = [Vocab.bos], [Vocab.eos]
+    sources = Words(src_vocab, "en").encode_all((pair.source for pair in pairs), after=eos)
+    targets = Words(tgt_vocab, "fr").encode_all((pair.target for pair in pairs), bos, eos)
+    return list(map(Example, sources, targets))
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:

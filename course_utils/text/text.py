@@ -31,14 +31,26 @@ def normalise(text: str) -> str:
     >>> normalise("Tu viens\\u202f?  C\\u2019est bon.")
     "Tu viens ? C'est bon."
     """
-    # most lines of a corpus need no mending, and to see that is cheap
-    if not text.isascii() and (
-        not unicodedata.is_normalized("NFC", text) or _RESPELLED.search(text)
-    ):
-        text = unicodedata.normalize("NFC", text).translate(_SPELLINGS)
+    text = _respelled(text)
     if "  " in text or not text.isprintable() or text[:1] == " " or text[-1:] == " ":
         text = _WHITE_SPACE.sub(" ", text).strip()  # of white space only " " is printable
     return text
+
+
+def _respelled(text: str) -> str:
+    """NFC and ASCII apostrophes; most lines need neither, and to see that is cheap."""
+    if text.isascii() or unicodedata.is_normalized("NFC", text) and not _RESPELLED.search(text):
+        return text
+    return unicodedata.normalize("NFC", text).translate(_SPELLINGS)
+
+
+def words(text: str) -> list[str]:
+    """What stands between the spaces of `normalise(text)`; no rule of `tokenize` looks across one.
+
+    >>> words(" Tu viens\\u202f? ")
+    ['Tu', 'viens', '?']
+    """
+    return _respelled(text).split()
 
 
 def one_line(text: str) -> str:
@@ -85,13 +97,9 @@ def tokenize(text: str, lang: str) -> list[str]:
 
 
 def count_tokens(texts: Iterable[str], lang: str) -> Counter[str]:
-    """How often each token occurs in the texts.
-
-    No rule of `tokenize` looks across a space, so each different word is cut only once.
-    """
+    """How often each token occurs in the texts; each different word is cut only once."""
     counts: Counter[str] = Counter()
-    words = Counter(" ".join(map(normalise, texts)).split(" "))
-    for word, times in words.items():
+    for word, times in Counter(words(" ".join(texts))).items():
         for token in cut(word, lang):
             counts[token] += times
     return counts
@@ -99,7 +107,7 @@ def count_tokens(texts: Iterable[str], lang: str) -> Counter[str]:
 
 @lru_cache(maxsize=2**17)
 def cut(word: str, lang: str) -> tuple[str, ...]:
-    """The tokens of what stands between two spaces, remembered."""
+    """The tokens of one of `words`, remembered."""
     return tuple(tokenize(word, lang))
 
 

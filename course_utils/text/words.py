@@ -1,9 +1,9 @@
 """Text <-> ids by words: a vocabulary and the language whose rules cut a line into words."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from course_utils.text.text import cut, detokenize, normalise, tokenize
+from course_utils.text.text import cut, detokenize, tokenize, words
 from course_utils.text.vocab import Vocab
 
 
@@ -44,10 +44,12 @@ class Words:
         """Ids of a line, without reserved ones at its ends."""
         return self.encode_all([text])[0]
 
-    def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
-        """The same for many lines."""
+    def encode_all(
+        self, texts: Iterable[str], before: Sequence[int] = (), after: Sequence[int] = ()
+    ) -> list[list[int]]:
+        """The same for many lines, each between the ids that stand before and after it."""
         ids = self._ids.__getitem__
-        return [list(chain.from_iterable(map(ids, normalise(text).split(" ")))) for text in texts]
+        return [[*before, *chain.from_iterable(map(ids, words(text))), *after] for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The line that some ids spell."""

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_utils.text.text import LANGUAGES, count_tokens, detokenize, normalise, tokenize
+from course_utils.text.text import (
+    LANGUAGES,
+    count_tokens,
+    detokenize,
+    normalise,
+    tokenize,
+    words,
+)
 
 few = settings(deadline=None, max_examples=100, derandomize=True)
 languages = st.sampled_from(LANGUAGES)
@@ -149,3 +156,14 @@ def test_other_languages_are_refused(lang):
         tokenize("Go.", lang)
     with pytest.raises(ValueError, match="use one of en, fr"):
         detokenize(["go"], lang)
+
+
+@given(
+    st.lists(
+        st.text(st.sampled_from("ab'\u2019 \u202f\t\n\xe9e\u0301\u0316\u1100\u1161\x85\x1c\ud800"))
+    )
+)
+def test_words_are_what_stands_between_the_spaces_also_across_joined_texts(texts):
+    each = [word for text in texts for word in normalise(text).split(" ") if word]
+    assert [word for text in texts for word in words(text)] == each
+    assert words(" ".join(texts)) == each
