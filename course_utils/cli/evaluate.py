@@ -2,7 +2,7 @@
 
 from course_utils.cli.command import add_decoding_options, parser, refusing, to_stderr
 from course_utils.training.metrics import bleu, chrf, measure_for
-from course_utils.training.runs.lines import read_lines, translate_lines
+from course_utils.training.runs.lines import read_lines, translate_texts
 from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.translation import load_translator
@@ -21,8 +21,10 @@ def main(argv: list[str]) -> None:
     """Translate a file and print its BLEU and chrF against a reference."""
     command = parser(
         "evaluate",
-        "Translate a file and compare the result with a reference, line by line: sacreBLEU and "
-        "chrF2, cased, on the text as it stands, each with its signature.",
+        "Translate a file, as `translate` does, and compare the result with a reference, line by "
+        "line, for example: evaluate --model fra-eng --src en.txt --ref fr.txt. SacreBLEU (on the "
+        "tokens that suit the script of the reference) and chrF2, cased, on the text as it "
+        "stands, each with its signature.",
     )
     add_decoding_options(command)
     command.add_argument("--src", required=True, metavar="FILE", help="one sentence a line")
@@ -37,7 +39,7 @@ def main(argv: list[str]) -> None:
             "one must translate line n of the other, and there must be at least one"
         )
     translator = load_translator(args.model, best_device())
-    hypotheses = translate_lines(translator, sources, beam=args.beam, batch_size=args.batch_size)
+    hypotheses = translate_texts(translator, sources, beam=args.beam, batch_size=args.batch_size)
     scores = bleu(hypotheses, references, lowercase=False), chrf(hypotheses, references)
     if empty := [str(n) for n, line in enumerate(references, start=1) if not line.strip()]:
         to_stderr(

@@ -81,9 +81,29 @@ def beam_search(
 
     Args and result are those of `greedy_decode`.
     """
-    steps = _steps(model, max_len, beam)
     if beam == 1 or not len(src):  # so that of equal words both take the same
         return greedy_decode(model, src, src_lens, bos=bos, eos=eos, max_len=max_len)
+    found = n_best(model, src, src_lens, bos=bos, eos=eos, beam=beam, max_len=max_len,
+                   length_penalty=length_penalty)  # fmt: skip
+    return [hypotheses[0][1] for hypotheses in found]
+
+
+def n_best(
+    model,
+    src: Tensor,
+    src_lens: Tensor,
+    *,
+    bos: int,
+    eos: int,
+    beam: int = 4,
+    max_len: int = 50,
+    length_penalty: float = 1.0,
+) -> list[list[tuple[float, list[int]]]]:
+    """What `beam_search` chooses from: for each sentence (score, ids), the best first.
+
+    There are `beam` of them or more, fewer only where no more fit into `max_len`.
+    """
+    steps = _steps(model, max_len, beam)
     searches = [_Search(beam, length_penalty) for _ in range(len(src))]
     with evaluating(model):
         state = model.start(src, src_lens)
@@ -105,7 +125,7 @@ def beam_search(
                 first = last
             state = state.select(torch.tensor(rows, dtype=torch.long, device=src.device))
             tokens = torch.tensor(words, dtype=torch.long, device=src.device).unsqueeze(1)
-    return [search.best() for search in searches]
+    return [search.ranked() for search in searches]
 
 
 class _Search:
@@ -147,10 +167,10 @@ class _Search:
         ahead = max(self._score(total, len(words)) for total, words in self.open)
         return len(self.finished) >= self.beam and max(self.finished)[0] >= ahead
 
-    def best(self) -> list[int]:
-        """The best words; those cut off at the longest length allowed compete too."""
+    def ranked(self) -> list[tuple[float, list[int]]]:
+        """The best first; those cut off at the longest length allowed compete too."""
         cut_off = [] if self.done else [(self._score(t, len(w)), w) for t, w in self.open]
-        return max(self.finished + cut_off, key=lambda entry: entry[0])[1]
+        return sorted(self.finished + cut_off, key=lambda entry: entry[0], reverse=True)
 
     def _score(self, total: float, length: int) -> float:
         return total / length**self.length_penalty

@@ -342,11 +342,16 @@ def test_the_picture_of_a_widget_that_was_saved_live_stays_on_the_page(tmp_path)
     live = {"application/vnd.jupyter.widget-view+json": {"model_id": "7", "version_major": 2}}
     data = notebook.cells[1].outputs[0].data
     notebook.cells[1].outputs[0].data = {**live, **data}
+    bar = {**live, "text/plain": "100 % of the bar"}  # a progress bar that was saved live
+    notebook.cells[1].outputs.insert(0, new_output("display_data", bar))
+    state = {"state": {}, "version_major": 2, "version_minor": 0}
+    notebook.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": state}
     nbformat.write(notebook, path)
     site.build_site(root, root / "_site", {}, CHAPTERS)
     path = root / "_site/notebooks/01_map.html"
     assert pages(root / "_site")[path].alts[-1] == ALT
-    assert "widget-view" not in text_of(path)
+    assert "100 % of the bar" in text_of(path)
+    assert "jupyter.widget" not in text_of(path)
 
 
 def test_a_stored_scene_becomes_a_live_figure_around_its_picture(tmp_path):

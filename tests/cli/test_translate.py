@@ -17,8 +17,15 @@ from course_utils.text.batches import pad
 from course_utils.text.corpora import load_corpus
 from course_utils.text.text import normalise
 from course_utils.training.decoding import greedy_decode
+from course_utils.training.runs.candidates import candidates
 from course_utils.training.runs.folder import read_vocabulary
-from course_utils.training.runs.lines import cut, read_lines, sentences, translate_lines
+from course_utils.training.runs.lines import (
+    cut,
+    read_lines,
+    sentences,
+    translate_lines,
+    translate_texts,
+)
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.translation import load_translator
 
@@ -181,6 +188,51 @@ def test_a_line_is_cut_at_the_ends_of_sentences_then_clauses_then_words():
         assert [vocabulary.decode(part) for part in cut(text, vocabulary, limit)] == wanted
 
 
+def test_nbest_shows_different_translations_the_best_first_with_scores_and_links(monkeypatch):
+    text = b"You are tired. I am here.\n\nWhere is the dog?\n"
+    out = translate_bytes(monkeypatch, text, "--nbest", "3", folder="fra-eng").decode("utf-8")
+    rows = [line.split("\t") for line in out.split("\n")[:-1]]
+    assert [row[0] for row in rows] == ["1"] * 6 + ["3"] * 3
+    best = translate_bytes(monkeypatch, text, "--beam", "3", folder="fra-eng").decode("utf-8")
+    assert [f"{rows[0][2]} {rows[3][2]}", "", rows[6][2]] == best.split("\n")[:-1]
+    for first in (0, 3, 6):
+        scores = [float(row[1]) for row in rows[first : first + 3]]
+        assert 0 >= scores[0] >= scores[1] >= scores[2]
+        assert len({row[2] for row in rows[first : first + 3]}) == 3
+    one = translate_bytes(monkeypatch, text, "--nbest", "3", "--batch-size", "1", folder="fra-eng")
+    assert one.decode("utf-8") == out
+
+
+def test_the_links_of_a_plain_sentence_are_those_of_its_words():
+    (best,) = candidates(load_translator("fra-eng"), ["The black cat is sleeping."], 1)[0]
+    assert best.text.startswith("Le chat noir ")
+    assert {(2, 1), (1, 2)} <= set(best.links)  # cat - chat, black - noir
+    words = len(best.text.split())
+    assert [target for _, target in sorted(best.links, key=lambda link: link[1])] == [*range(words)]
+    assert all(0 <= source < 5 for source, _ in best.links)
+
+
+def test_the_score_of_a_translation_is_its_log_probability_per_piece():
+    translator = load_translator("fra-eng")
+    for best in candidates(translator, ["Where is the dog?"], 3)[0]:
+        source = [*translator.source.encode("Where is the dog?"), 2]
+        said = translator.target.encode(best.text)
+        logits = translator.model(torch.tensor([source]), torch.tensor([len(source)]),
+                                  torch.tensor([[1, *said]]))  # fmt: skip
+        picked = logits.log_softmax(-1)[0].gather(1, torch.tensor([*said, 2])[:, None])
+        assert best.score == pytest.approx(picked.mean().item())
+
+
+def test_nbest_of_what_is_empty_or_too_long(monkeypatch, capsys):
+    translator, cuts = load_translator(talking_folder()), []
+    found = candidates(translator, ["", "word " * 80], 2, on_cut=lambda *cut: cuts.append(cut))
+    assert found[0] == []
+    assert 1 <= len(found[1]) <= 2
+    assert [index for index, _ in cuts] == [1]
+    translate_bytes(monkeypatch, b"word " * 80, "--nbest", "1")
+    assert "translated as far as it fits, the first of" in capsys.readouterr().err
+
+
 def test_evaluate_gives_sacrebleus_own_numbers(monkeypatch, tmp_path, capsys):
     pairs = load_corpus("everyday").pairs[::90]
     source, reference = tmp_path / "en.txt", tmp_path / "fr.txt"
@@ -189,7 +241,7 @@ def test_evaluate_gives_sacrebleus_own_numbers(monkeypatch, tmp_path, capsys):
     translated = translate_bytes(monkeypatch, source.read_bytes()).decode("utf-8").split("\n")[:-1]
     # right for most lines, so that the scores are not 0
     translated[4:] = [pair.target for pair in pairs[4:]]
-    monkeypatch.setattr(evaluate, "translate_lines", lambda *args, **options: translated)
+    monkeypatch.setattr(evaluate, "translate_texts", lambda *args, **options: translated)
     options = ["--model", str(talking_folder()), "--src", str(source), "--ref", str(reference)]
     capsys.readouterr()
     assert evaluate.main(options) == 0
@@ -205,7 +257,7 @@ def test_evaluate_says_what_its_scores_leave_out(monkeypatch, tmp_path, capsys):
     """An empty reference: chrF2 says 100 of the rest. Short ones: BLEU says 0 of all."""
     source, reference = tmp_path / "en.txt", tmp_path / "fr.txt"
     source.write_text("a\n" * 3, encoding="utf-8")
-    monkeypatch.setattr(evaluate, "translate_lines", lambda *args, **options: ["un", "x", "y"])
+    monkeypatch.setattr(evaluate, "translate_texts", lambda *args, **options: ["un", "x", "y"])
 
     def evaluated(*references):
         reference.write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
@@ -220,12 +272,23 @@ def test_evaluate_says_what_its_scores_leave_out(monkeypatch, tmp_path, capsys):
     assert evaluated("un", "x", "y y y y .").err == ""
 
 
+def test_evaluate_scores_what_translate_says_of_several_sentences(monkeypatch, tmp_path, capsys):
+    """marian-nmt/marian#389: translate splits a line, so what is scored is split too."""
+    text = "I am home. He is tired. Where are you?\n"
+    said = translate_bytes(monkeypatch, text.encode(), folder="fra-eng").decode("utf-8")
+    (tmp_path / "en").write_text(text, encoding="utf-8")
+    (tmp_path / "fr").write_text(said, encoding="utf-8")
+    options = ["--src", str(tmp_path / "en"), "--ref", str(tmp_path / "fr")]
+    assert evaluate.main(options) == 0
+    assert "BLEU 100.00" in capsys.readouterr().out
+
+
 def test_evaluate_translates_what_it_scores(capsys):
     folder = talking_folder()
     options = ["--src", str(folder / "test.en"), "--ref", str(folder / "test.fr")]
     assert evaluate.main(["--model", str(folder), *options]) == 0
     lines = (folder / "test.en").read_text(encoding="utf-8").splitlines()
-    hypotheses = translate_lines(load_translator(folder), lines)
+    hypotheses = translate_texts(load_translator(folder), lines)
     wanted = sacrebleu.corpus_chrf(
         hypotheses, [(folder / "test.fr").read_text(encoding="utf-8").splitlines()]
     )

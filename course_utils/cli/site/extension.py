@@ -49,8 +49,9 @@ def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
         text[0] = re.sub(JUMP, as_slug, text[0])
         return
     notebook = json.loads(text[0])
+    notebook["metadata"].pop("widgets", None)
     for cell in notebook["cells"]:
-        keep_pictures(cell)
+        without_widgets(cell)
         if "proof" in cell["metadata"].get("tags", []):
             fold_proof(cell)
         elif cell["metadata"].get("jupyter", {}).get("outputs_hidden"):
@@ -66,11 +67,10 @@ def prepare_notebook(app: Sphinx, page: str, text: list[str]) -> None:
     text[0] = json.dumps(notebook)
 
 
-def keep_pictures(cell: dict) -> None:
-    """Show the stored picture where a widget was saved with it: a page has no kernel to ask."""
+def without_widgets(cell: dict) -> None:
+    """Show what is stored beside a widget, its picture or text: a page has no kernel to ask."""
     for output in cell.get("outputs", []):
-        if "image/png" in output.get("data", {}):
-            output["data"].pop("application/vnd.jupyter.widget-view+json", None)
+        output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
 
 
 def fold_proof(cell: dict) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 from course_utils.text.subwords import Subwords
 from course_utils.text.text import normalise, one_line
@@ -101,6 +101,32 @@ def _best_end(encoded: Sequence[list[int]], start: int, end: int, vocabulary: Su
     return end
 
 
+def translate_texts(
+    translator: Translator,
+    lines: Sequence[str],
+    *,
+    beam: int = 1,
+    batch_size: int = 64,
+    on_cut: Callable[[int, int], None] | None = None,
+) -> list[str]:
+    """`translate_lines`, but the sentences of a line one by one.
+
+    A model that was trained on single sentences loses some of several, or mixes them up.
+    """
+    parts = [sentences(line) for line in lines]
+    owners = [index for index, some in enumerate(parts) for _ in some]
+    said = iter(
+        translate_lines(
+            translator,
+            [sentence for some in parts for sentence in some],
+            beam=beam,
+            batch_size=batch_size,
+            on_cut=on_cut and (lambda index, count: on_cut(owners[index], count)),
+        )
+    )
+    return [" ".join(filter(None, islice(said, len(some)))) for some in parts]
+
+
 def translate_lines(
     translator: Translator,
     lines: Sequence[str],
@@ -132,12 +158,17 @@ def translate_lines(
     return [one_line(" ".join(texts)) for texts in translations]
 
 
+def longest_answer(length: int, max_len: int) -> int:
+    """How many ids may answer a piece of some ids, so that babble comes to an end."""
+    return min(max_len, 2 * length + 20)
+
+
 def _decode(
     translator: Translator, pieces: Sequence[list[int]], beam: int, batch_size: int
 ) -> list[list[int]]:
-    """Ids to ids. A piece of n ids may be answered by 2 n + 20, so that babble comes to an end."""
+    """Ids to ids."""
     max_len = translator.model.config.max_len
-    limits = [min(max_len, 2 * len(ids) + 20) for ids in pieces]
+    limits = [longest_answer(len(ids), max_len) for ids in pieces]
     results: list[list[int]] = [[] for _ in pieces]
     # many long pieces have one limit: by their lengths too, so that like lengths share a batch
     order = sorted(range(len(pieces)), key=lambda i: (limits[i], len(pieces[i])))
