@@ -5,6 +5,7 @@ ask(part="heads", new=4)               # or chapter=6, or tag="scale"
 answer("head-size", 64)                # right or not, and why; plans when it comes back
 answer({"head-size": 64, "ids": ...})  # several at once
 reveal("head-size")                    # give up: shows the answer, counts as not known
+flip("say-scale", "say-heads")         # questions to answer aloud; a click shows a model answer
 overview()                             # cards by chapter and by kind of mistake
 forget("head-size")                    # start a card anew; forget() starts all anew
 """
@@ -18,9 +19,9 @@ from course_utils.checker.report import Text
 from course_utils.recall import clock, schedule
 from course_utils.recall.card import Card
 from course_utils.recall.deck import deck, find, select
-from course_utils.recall.views import Marked, Overview, Questions, Round
+from course_utils.recall.views import Flips, Marked, Overview, Questions, Round
 
-__all__ = ["Card", "answer", "ask", "deck", "forget", "overview", "reveal"]
+__all__ = ["Card", "answer", "ask", "deck", "flip", "forget", "overview", "reveal"]
 _NOTHING = object()
 _WEEK = 7  # days
 
@@ -94,6 +95,17 @@ def reveal(card: str, *, now: datetime | None = None) -> Text:
         return Text(found)
     _, lines = _note(found, False, _time(now))
     return Text("\n".join([found.question, found.lesson, *lines]))
+
+
+def flip(*cards: str) -> Flips | Text:
+    """Questions whose answers open at a click. Nothing is noted or planned.
+
+    Args:
+        cards: their ids.
+    """
+    found = [find(card) for card in cards]
+    unknown = [card for card in found if isinstance(card, str)]
+    return Text("\n".join(unknown)) if unknown else Flips(found)
 
 
 def forget(card: str | None = None) -> Text:

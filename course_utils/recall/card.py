@@ -15,7 +15,7 @@ class Card:
         tag: the mistake that it guards against, one of `exercises.model.TAGS`; "" for none.
         rows: the items of the notes that it asks for, such as "002-64".
         question, why: shown before and after the answer.
-        correction: what the notes say otherwise, and what is right; "" where they agree.
+        correction: a sentence that is often heard, set right; "" for none.
         answer: one of the kinds of `computed` and `chosen`.
     """
 
@@ -38,9 +38,10 @@ class Card:
 
     @property
     def lesson(self) -> str:
-        """The right answer with its reason, and the notes set right."""
-        correction = f" The notes: {self.correction}" if self.correction else ""
-        return f"{self.answer.right}. {self.why}{correction}"
+        """The right answer with its reason, and what is often said, set right."""
+        correction = f" Often heard: {self.correction}" if self.correction else ""
+        end = "" if self.answer.right.endswith("。") else "."
+        return f"{self.answer.right}{end} {self.why}{correction}".strip()
 
 
 def card(id, part, tag, rows, question, answer, why, correction="") -> dict:

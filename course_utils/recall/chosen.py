@@ -1,4 +1,4 @@
-"""Answers that are chosen or named: options, the order of modules, a word.
+"""Answers that are chosen, named or told: options, the order of modules, a word, some sentences.
 
 They have the attributes that `computed` describes.
 """
@@ -174,6 +174,40 @@ class Keyword:
             return Judged(True)
         named = {_essence(word): message for word, message in self.slips.items()}
         return Judged(False, named.get(text, "Another word is meant."))
+
+
+class Sentences:
+    """A few sentences of one's own, as in an interview, in Chinese or English.
+
+    Only words are looked for, not their sense: an answer is right when none of the points is
+    missing. So the model answer is shown with every verdict, to be compared.
+
+    Args:
+        right: a model answer.
+        points: what must be said -> a regular expression of words that say it.
+    """
+
+    wanted = "two or three sentences, in Chinese or English"
+
+    def __init__(self, right: str, points: dict[str, str]):
+        self.right, self.points, self.accepted = right, points, (right, right.upper())
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Sentences that say nothing to the point."""
+        return "不知道。", "That is a good question."
+
+    def proved(self) -> bool:
+        """Whether the model answer itself names every point."""
+        return bool(self.judge(self.right).right)
+
+    def judge(self, given: Any) -> Judged:
+        """Say which points are missing."""
+        text = str(given)
+        if not text.strip():
+            return Judged(None, f"Answer with {self.wanted}.")
+        missing = [p for p, words in self.points.items() if not re.search(words, text, re.I)]
+        return Judged(not missing, f"Not said yet: {'; '.join(missing)}." if missing else "")
 
 
 def _bare(text: str) -> str:

@@ -7,6 +7,7 @@ from importlib import import_module
 from course_utils.recall.card import Card
 
 PARTS = ("idea", "modules", "attention", "heads", "block", "decoder", "cost", "sizes")
+ALOUD = "interview"  # the part whose cards are answered in sentences; asked only by its name
 
 
 @cache
@@ -38,12 +39,16 @@ def find(name: object) -> Card | str:
 def select(part=None, chapter=None, tag=None) -> dict[str, Card] | str:
     """The cards that fit all the given words, or a sentence that says which words there are.
 
+    Without any word these are all cards but those that are answered in sentences.
+
     Args:
-        part: one of PARTS.
+        part: one of PARTS, or ALOUD.
         chapter: a number or the beginning of a notebook's name, 6 or "06".
         tag: a kind of mistake.
     """
-    cards = deck().values()
+    cards = list(deck().values())
+    if part is None and chapter is None and tag is None:
+        cards = [card for card in cards if card.part != ALOUD]
     if part is not None:
         cards = [card for card in cards if card.part == part]
     if chapter is not None:
@@ -56,6 +61,6 @@ def select(part=None, chapter=None, tag=None) -> dict[str, Card] | str:
     known = deck().values()
     chapters, tags = ({getattr(c, name) for c in known} - {""} for name in ("notebook", "tag"))
     return (
-        f"No card fits. Parts: {', '.join(PARTS)}. Chapters: {', '.join(sorted(chapters))}. "
-        f"Tags: {', '.join(sorted(tags))}."
+        f"No card fits. Parts: {', '.join((*PARTS, ALOUD))}. "
+        f"Chapters: {', '.join(sorted(chapters))}. Tags: {', '.join(sorted(tags))}."
     )

@@ -42,6 +42,23 @@ class Questions:
         return f"{table}<p>{html(self._rest)}</p>"
 
 
+class Flips:
+    """Cards to be turned over: each answer opens at a click."""
+
+    def __init__(self, cards: list[Card]):
+        self.cards = cards
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{card.question}\n  {card.lesson}" for card in self.cards)
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            f"<details><summary>{html(card.question)} <code>{escape(card.id)}</code></summary>"
+            f"<p>{html(card.lesson)}</p></details>"
+            for card in self.cards
+        )
+
+
 @dataclass
 class Marked:
     """One marked answer; its state is right, wrong, open (none given) or unread."""

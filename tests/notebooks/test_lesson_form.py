@@ -25,6 +25,7 @@ CHAPTERS = (
     "11_three_modes",
     "13_long_sequences",
     "14_fine_tuning",
+    "16_recall",
 )
 PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in CHAPTERS]
 each_chapter = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

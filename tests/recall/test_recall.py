@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from course_utils.checker import check, log, progress
-from course_utils.recall import answer, ask, deck, forget, overview, reveal, schedule
+from course_utils.recall import answer, ask, deck, flip, forget, overview, reveal, schedule
 from course_utils.recall.clock import now, read, span
+from course_utils.recall.deck import select
 from course_utils.recall.simulation import chance_over_time, intervals, workload
 
 MORNING = datetime(2026, 1, 5, 9, tzinfo=timezone.utc)
@@ -41,7 +42,7 @@ def test_new_cards_come_in_order_and_are_few():
     assert ids(new=2) == list(deck())[:2]
     assert ids(new=0) == ids(new=-1) == []
     assert len(ids(new=100)) == 12
-    assert len(ids(new=500, count=500)) == len(deck())
+    assert len(ids(new=500, count=500)) == len(select())
     assert {deck()[name].part for name in ids(part="heads")} == {"heads"}
     assert {deck()[name].tag for name in ids(tag="scale", new=9)} == {"scale"}
 
@@ -285,3 +286,21 @@ def test_an_exercise_against_the_same_mistakes_goes_with_the_cards():
         ask(tag="scale")
     )
     assert "An exercise against" not in repr(ask(tag="cache"))
+
+
+def test_cards_are_turned_over_without_being_noted():
+    shown = flip("say-scale", "head-size")
+    for card in (deck()["say-scale"], deck()["head-size"]):
+        assert f"{card.question}\n  {card.lesson}" in str(shown)
+    assert shown._repr_html_().count("<details><summary>") == 2
+    assert "There is no card 'say-scales'. Did you mean say-scale" in str(flip("say-scales"))
+    assert schedule.histories() == {}
+
+
+def test_spoken_answers_are_told_what_is_missing():
+    said = str(answer("say-cross-attention", "Q 来自解码器。", save=False))
+    assert "Not said yet: keys and values from the encoder." in said
+    full = "Queries come from the decoder, keys and values from the encoder."
+    assert deck()["say-cross-attention"].answer.right in str(
+        answer("say-cross-attention", full, save=False)
+    )

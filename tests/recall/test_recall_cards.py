@@ -9,9 +9,9 @@ from course_utils.checker.exercise import TAGS
 from course_utils.environment import ROOT
 from course_utils.maintain.ledger import read_table
 from course_utils.recall import answer, deck
-from course_utils.recall.chosen import Keyword
+from course_utils.recall.chosen import Keyword, Sentences
 from course_utils.recall.computed import Expression, Number, Shape
-from course_utils.recall.deck import PARTS, select
+from course_utils.recall.deck import ALOUD, PARTS, select
 
 CARDS = list(deck().values())
 # The interview lines of note 002, its memory card, its tables, and the notes' mistakes in them.
@@ -26,7 +26,7 @@ every_card = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.id)
 def test_there_are_enough_of_every_kind():
     assert len(CARDS) >= 100
     assert len({card.question for card in CARDS}) == len(CARDS)
-    assert {card.part for card in CARDS} == set(PARTS)
+    assert {card.part for card in CARDS} == {*PARTS, ALOUD}
     kinds = [type(card.answer) for card in CARDS]
     assert min(kinds.count(kind) for kind in (Expression, Shape, Number, Keyword)) >= 7
     assert len({card.tag for card in CARDS}) >= 25
@@ -49,7 +49,7 @@ def test_card_is_complete(card):
     assert re.fullmatch(r"[a-z][a-z-]+", card.id)
     assert card.tag in TAGS or card.tag == ""
     assert card.rows
-    assert card.question[-1] in ".?:\"')", card.question
+    assert card.question[-1] in ".?:\"')？。", card.question
     assert not card.question.startswith("And ")  # a card comes alone
     for text in [card.why, card.correction, *_messages(card)]:
         assert text == "" or text[-1] in '.?!"', text
@@ -176,6 +176,44 @@ def test_choices_do_not_always_have_the_same_letter():
     assert max(letters.count(letter) for letter in set(letters)) < len(letters) / 2
     both = [c.answer.accepted[0] for c in CARDS if "True or false" in c.question]
     assert 0.3 < both.count("a") / len(both) < 0.7
+
+
+SPOKEN = [card for card in CARDS if card.part == ALOUD]
+
+
+@pytest.mark.parametrize("card", SPOKEN, ids=lambda card: card.id)
+def test_a_model_answer_is_a_few_chinese_sentences(card):
+    """In Chinese, two to four sentences; without one of its points an answer is not enough."""
+    answer = card.answer
+    assert isinstance(answer, Sentences)
+    assert card.question[-1] in "？。"
+    assert 2 <= answer.right.count("。") <= 4
+    assert len(answer.right) < 200
+    assert len(answer.points) >= 2
+    for point, words in answer.points.items():
+        judged = answer.judge(re.sub(words, "", answer.right, flags=re.I))
+        assert judged.right is False
+        assert point in judged.message
+    assert answer.judge(" ").right is None
+
+
+def test_every_interview_line_can_be_answered_aloud():
+    table = {row.row: row for row in read_table()}
+    lines = {r for r, row in table.items() if row.note == "002" and row.kind == "interview line"}
+    assert lines <= {row for card in SPOKEN for row in card.rows}
+
+
+def test_cards_answered_aloud_come_only_when_asked_for():
+    assert not any(card.part == ALOUD for card in select().values())
+    assert set(select(part=ALOUD)) == {card.id for card in SPOKEN} == set(select(chapter=16))
+
+
+def test_every_chapter_that_teaches_has_cards_and_none_needs_a_note():
+    chapters = {card.notebook[:2] for card in CARDS}
+    assert chapters >= {f"{number:02d}" for number in range(1, 15)}
+    for card in CARDS:
+        texts = (card.question, card.why, card.correction, card.wanted, *_messages(card))
+        assert not re.search(r"\b[Nn]otes? 00\d|\b00[0-4]-\d|\bC-\d", " ".join(texts)), card.id
 
 
 def test_cards_are_found_by_part_chapter_and_tag():

@@ -20,8 +20,8 @@ CARDS = [
         Choice(_ROLES, "b", {"a": "That is a query.", "c": "That is a value.",
                              "d": "A key is made from what the token says; see the correction."}),
         "How well it fits the query makes the weight of its value.",
-        "\"K: candidate position (候选位置)\" (002-87): a key is content to be compared, not a "
-        "position; only the positional encoding in it says where it stands.",
+        "\"a key is a candidate position (候选位置)\": it is content to be compared; only "
+        "the positional encoding in it says where it stands.",
     ),
     card(
         "role-of-value", "attention", "role of q, k, v", "002-87",

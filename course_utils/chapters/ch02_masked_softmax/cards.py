@@ -58,7 +58,7 @@ CARDS = [
                 {"0": "That is what masked_softmax of this course gives; F.softmax does not.",
                  "1/n": "That is what a finite filler such as -1e9 gives."}),
         "-inf minus the maximum -inf is no number. This course's `masked_softmax` gives zeros.",
-        "the text says -∞, the code fills with -1e9 (C-57): these differ in exactly this row.",
+        "\"fill with -1e9, or with -∞\": the two differ in exactly this row.",
     ),
     card(
         "large-number-everywhere", "attention", "empty row", "C-57",
@@ -66,7 +66,7 @@ CARDS = [
         Number(lambda: F.softmax(torch.full((4,), -1e9), dim=-1)[0].item(),
                {0: "All scores are equal, so the softmax cannot tell that they were hidden."}),
         "Equal scores, equal weights: padding is looked at as if nothing had been hidden.",
-        "the code's -1e9 is not the text's -∞ (C-57).",
+        "\"hidden keys get nothing\": true as long as one key of the row is visible.",
     ),
     card(
         "half-precision-filler", "attention", "overflow", "C-57",
@@ -75,7 +75,7 @@ CARDS = [
                {"a": "The smallest float16 is -65504.", "b": "Nothing is clipped in silence."},
                _half_precision),
         "-1e9 does not fit into float16; bfloat16 has the range of float32 and takes it.",
-        "the code fails in the FP16 that section 8 of the same note recommends (C-57).",
+        "\"fill with -1e9\": not in float16, in which large models may run.",
     ),
     card(
         "true-means", "attention", "mask meaning", "002-78",

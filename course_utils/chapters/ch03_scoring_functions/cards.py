@@ -47,8 +47,7 @@ CARDS = [
             "softmax(Q @ (K / sqrt(d_k)).T) @ V", "Attention(Q, K, V) = softmax(QK^T/√(d_k)) V",
             "(softmax(K @ Q.T / sqrt(d_k), dim=0)).T @ V"]),
         "Each row of weights sums to 1, so every output is a mean of values.",
-        "one copy of the formula on the memory card (002-87) lacks V: those would be the weights, "
-        "not the output.",
+        "softmax(QKᵀ / √d_k) without the V: those are the weights, not the output.",
     ),
     card(
         "attention-weights", "attention", "score", "002-87 002-78",

@@ -50,7 +50,7 @@ CARDS = [
                {"a": "A recurrent network does that, too.",
                 "c": "Generation stays sequential: each token needs the one before it."}),
         "In training the whole target is known, so all its positions go through at once.",
-        "\"parallel across sequences (跨序列并行)\" (002-67): it is across the positions within "
-        "one sequence, and only in training.",
+        "\"parallel across sequences (跨序列并行)\": it is across the positions within one "
+        "sequence, and only in training.",
     ),
 ]  # fmt: skip

@@ -148,7 +148,8 @@ CARDS = [
     ),
     card(
         "multi-head-parameters-with-bias", "heads", "counting", "002-79 002-84",
-        "Parameters of multi-head attention *with* a bias in each map, as in the code of note 002.",
+        "Parameters of multi-head attention *with* a bias in each of its four linear "
+        "maps.",
         Expression("4 * d_model**2 + 4 * d_model", _MODEL,
                 lambda **sizes: _layer(**sizes, bias=True), {
                  "4 * d_model**2": "The biases are missing: d_model for each map.",
@@ -175,8 +176,8 @@ CARDS = [
                 "d": "The mask does that."}),
         "One softmax gives one row of weights; with h heads a word can look for its subject in one "
         "and for its object in another.",
-        "\"each head learns different features\" (002-94) and \"stability\" (002-65): heads *can* "
-        "differ, nothing makes them; trained models have redundant ones.",
+        "\"each head learns different features\", \"heads make training stable\": heads "
+        "*can* differ, nothing makes them; trained models have redundant ones.",
     ),
     card(
         "after-the-heads", "heads", "projection", "002-79 002-88",

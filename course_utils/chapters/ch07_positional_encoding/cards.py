@@ -69,7 +69,8 @@ CARDS = [
     ),
     card(
         "two-kinds-of-positions", "attention", "position", "002-80 002-89",
-        "Sinusoidal, fixed, is one kind of positional encoding. The other that note 002 names?",
+        "Positions by sines and cosines are computed by a fixed formula. The other "
+        "common kind of positional vectors is ...?",
         Keyword("learned",
                 [*(" ".join((how, *what.split()))
                    for how in ("learned", "learnable", "trained", "trainable")

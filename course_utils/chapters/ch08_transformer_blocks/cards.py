@@ -162,8 +162,8 @@ CARDS = [
                ("add & norm", "self-attention", "add & norm", "FFN"):
                "That is pre-norm, where only the norm comes first and the sum still comes last."}),
         "Attention moves information between positions, the FFN works on each position.",
-        "section 3 lists \"embedding + positional encoding\" as item 1 of each layer (002-86); "
-        "they stand once, below the stack.",
+        "\"each layer begins with embedding and positional encoding\": they stand once,"
+        " below the stack.",
     ),
     card(
         "decoder-order", "modules", "block order", "002-82 002-86 002-102",
@@ -177,8 +177,8 @@ CARDS = [
                ("masked self-attention", "add & norm", "FFN", "add & norm"):
                "That is a decoder-only block: the look at the source is missing."}),
         "The encoder block with a second attention in the middle, and a causal mask in the first.",
-        "the decoder has seven items in section 3 and six on the memory card (002-86); six is "
-        "right, the embedding stands below the stack.",
+        "\"seven modules, the embedding first\": six; the embedding stands below the "
+        "stack.",
     ),
     card(
         "embeddings-in-the-encoder", "modules", "counting", "002-86 002-100",
@@ -188,7 +188,7 @@ CARDS = [
                {6: "They stand below the stack, not in every layer.",
                 12: "Only the source goes through the encoder, and only once."}),
         "Tokens become vectors once; after that only vectors are passed on.",
-        "section 3 writes them into every layer.",
+        "\"in every layer\": only below the first.",
     ),
     card(
         "norms-per-encoder-block", "modules", "counting", "002-86 002-100",
@@ -225,8 +225,8 @@ CARDS = [
     card(
         "where-the-source-enters", "modules", "role of q, k, v",
         "002-112 002-102 002-103",
-        "The drawing of note 002: generated tokens go up through the decoder. In which module "
-        "does the encoder's output join?",
+        "The tokens written so far go up through the decoder. In which of its modules"
+        " does the output of the encoder join them?",
         Keyword("cross-attention", ["encoder-decoder attention", "cross-attn",
                                     "multi-head cross-attention",
                                     "multi-head encoder-decoder attention",
@@ -283,7 +283,7 @@ CARDS = [
         "norm-of-the-paper", "block", "norm place", "002-66",
         "Pre-norm or post-norm: which stands in the paper of 2017?",
         Choice(["pre-norm", "post-norm"], "b", {"a": "Pre-norm came later."}),
-        "All code in the notes is post-norm as well.",
+        "Much later code, PyTorch's own blocks by default, still is post-norm.",
     ),
     card(
         "norm-for-depth", "block", "norm place", "002-66 002-95",
@@ -301,7 +301,8 @@ CARDS = [
                lambda: "c" if isinstance(on_meta(lambda: Transformer(
                    TransformerConfig(9, 9))).encoder_norm, nn.LayerNorm) else "a"),
         "Nothing else normalises the stream that leaves the last block.",
-        "they praise pre-norm and do not mention this norm (002-66).",
+        "\"pre-norm only moves the norm\": without this last one the logits would be "
+        "made from a stream of any size.",
     ),
     card(
         "layernorm-formula", "block", "scale and shift", "002-125",
@@ -321,7 +322,7 @@ CARDS = [
                     "eps stands under the root.",
                 }, ["gamma * (x - x.mean(-1)) / sqrt(x.var(dim=-1) + ε) + β"]),
         "Without gamma and beta each row has mean 0 and variance 1.",
-        "they write σ without ε (002-116); a constant vector then gives NaN.",
+        "(x - μ) / σ without ε: a constant vector then gives NaN.",
     ),
     card(
         "layernorm-statistics", "block", "norm statistics", "002-125",
@@ -331,7 +332,7 @@ CARDS = [
                "(1, 1, d)": "That is BatchNorm: a mean for each feature.",
                "(1, T, d)": "Nothing is averaged over the batch."}),
         "One mean for each token, over its own features.",
-        "\"each sample independently\" (002-125): it is each *token* of each sample.",
+        "\"each sample independently\": it is each *token* of each sample.",
     ),
     card(
         "batchnorm-statistics", "block", "norm statistics", "002-125",
@@ -340,7 +341,7 @@ CARDS = [
               {"(T, d)": "BatchNorm1d averages over batch and positions.",
                "(B, T)": "That is LayerNorm.", "(B,)": "It averages over the batch."}),
         "One for each feature, over all tokens of all sentences, padding included.",
-        "\"over the batch\" (002-115) is half of it: over batch and positions.",
+        "\"over the batch\" is half of it: over batch and positions.",
     ),
     card(
         "why-not-batchnorm", "block", "norm statistics", "002-125",
@@ -357,7 +358,7 @@ CARDS = [
         statement(False, "It makes both rarer; depth, initialisation and learning rate still "
                          "matter."),
         "Post-norm models still need warm-up.",
-        "\"solves vanishing/exploding gradients\" (002-125): it mitigates them.",
+        "\"solves vanishing and exploding gradients\": it mitigates them.",
     ),
     card(
         "residual-gradient", "block", "residual", "002-135 002-89 002-95",
@@ -383,8 +384,8 @@ CARDS = [
         statement(False, "LayerNorm(x + 0) is not x; only pre-norm has a clean identity path.",
                   _nothing_passes_unchanged),
         "\"At least the identity\" holds for plain residual connections and for pre-norm.",
-        "\"never worse than a shallower net\" (002-129) is about what can be represented, and not "
-        "about post-norm.",
+        "\"never worse than a shallower net\": that is about what can be represented, "
+        "not about what is learned, and not about post-norm.",
     ),
     card(
         "hundred-layers", "block", "norm place", "002-135 002-66",
@@ -392,7 +393,8 @@ CARDS = [
         "stably.",
         statement(False, "That is post-norm; such depths took pre-norm or a special scaling."),
         "Standard post-norm gets hard to train beyond a dozen layers or two.",
-        "\"tens to over a hundred layers converge stably\" (002-135) with the post-norm formula.",
+        "\"residual and norm make hundreds of layers converge\": not in post-norm "
+        "without further help.",
     ),
     card(
         "name-of-the-shortcut", "block", "residual", "002-135",
@@ -401,14 +403,15 @@ CARDS = [
                              "skip connection", "残差", "残差连接"],
                 {"ResNet": "ResNet is a network that has such connections."}),
         "F only has to learn the difference, the residue.",
-        "they call it \"residual network\"; a Transformer is no ResNet.",
+        "\"residual network\": that is ResNet, for images; a Transformer has residual "
+        "connections.",
     ),
     card(
         "ffn-formula", "block", "activation", "002-89 002-81",
         "The feed-forward network of the paper (with ReLU) of x (T, d).",
         Expression("relu(x @ W_1 + b_1) @ W_2 + b_2", _FFN, _ffn, {
-            "gelu(x @ W_1 + b_1) @ W_2 + b_2": "That is with GELU, as in note 002; the paper has "
-                                               "ReLU.",
+            "gelu(x @ W_1 + b_1) @ W_2 + b_2": "That is with GELU, as in many later models; "
+                                               "the paper has ReLU.",
             "(x @ W_1 + b_1) @ W_2 + b_2": "Without the activation both maps are one linear map.",
             "relu(relu(x @ W_1 + b_1) @ W_2 + b_2)": "After the second map there is no activation.",
             "relu(x @ W_1) @ W_2": "The biases are missing.",
@@ -452,7 +455,7 @@ CARDS = [
         statement(False, "Padding must be hidden, or it changes the encoding of the real tokens.",
                   lambda: not _padding_changes_the_rest()),
         "It needs no *causal* mask.",
-        "\"fully visible, no mask\" (002-100): a padding mask is still needed.",
+        "\"fully visible, no mask\": a padding mask is still needed.",
     ),
     card(
         "layernorm-parameters", "sizes", "counting", "002-125 002-84",

@@ -84,7 +84,7 @@ CARDS = [
                lambda: "a" if _leaks(False) and _steps_without_mask_agree() else "c"),
         "Teacher forcing hands over the whole target at once; the mask makes each position predict "
         "from its own past.",
-        "the mask \"ensures that generation cannot see the future\" (002-28): it is needed in "
+        "\"the mask ensures that generation cannot see the future\": it is needed in "
         "training; step by step there is no future to hide.",
     ),
     card(
@@ -115,7 +115,7 @@ CARDS = [
     card(
         "table-self-attention", "decoder", "mask direction",
         "002-104 002-100 002-102",
-        "The table of note 002, row self-attention: what does a position of the *decoder* see?",
+        "In its self-attention, what does a position of the *decoder* see?",
         Choice(_SEES, "b", {"a": "Not in self-attention; cross-attention sees the source.",
                             "c": "Then it would see the word that it has to predict."},
                lambda: "c" if _leaks(True) else "b"),
@@ -123,14 +123,13 @@ CARDS = [
     ),
     card(
         "table-cross-attention", "decoder", "role of q, k, v", "002-104",
-        "The table of note 002, row cross-attention: what does a decoder position see there?",
+        "In its cross-attention, what does a position of the decoder see?",
         Choice(_SEES, "a", {"b": "That is its self-attention.", "c": "That it never sees."}),
         "All of it at every step, padding excepted. The encoder has no cross-attention.",
     ),
     card(
         "encoder-output", "decoder", "", "002-101 002-104 002-99 002-109",
-        "The table of note 002, row output: the shape of what the encoder gives for source ids "
-        "(B, Ts)?",
+        "Source ids (B, Ts) go into the encoder. The shape of what comes out?",
         Shape("(B, Ts, d_model)", _SIZES, _memory_shape,
               {"(B, d_model)": "A vector for each token, not one for the sentence.",
                "(B, Ts, V)": "It predicts no words.",
@@ -139,15 +138,15 @@ CARDS = [
     ),
     card(
         "decoder-output", "decoder", "", "002-104 002-103 002-99",
-        "The table of note 002, row output: in *training*, the shape of the decoder's logits for "
-        "target inputs (B, Tt) and a vocabulary of V words?",
+        "In *training*: the shape of the decoder's logits for target inputs (B, Tt) "
+        "and a vocabulary of V words?",
         Shape("(B, Tt, V)", _SIZES, _logits_shape,
               {"(B, V)": "In training all positions are predicted in one pass.",
                "(B, 1, V)": "So it is in generation, one step at a time.",
                "(B, Ts, V)": "There is one prediction for each target position.",
                "(B, Tt, d_model)": "The output layer turns vectors into scores of words."}),
         "All next tokens at once.",
-        "\"predicts token by token\" (002-104): only in generation.",
+        "\"the decoder predicts token by token\": only in generation.",
     ),
     card(
         "encoder-in-a-sentence", "decoder", "", "002-109 002-110 002-99 002-113",
@@ -157,7 +156,7 @@ CARDS = [
                 "writes the target, token by token"], "a",
                {"b": "That was the plain RNN encoder, without attention.",
                 "c": "That is the decoder."}),
-        "Note 002: understanding the input.",
+        "It is there to understand the input: no token of the target is needed.",
     ),
     card(
         "decoder-in-a-sentence", "decoder", "",
@@ -167,7 +166,7 @@ CARDS = [
                 "the tokens so far, by masked self-attention, and the source, by cross-attention"],
                "c", {"a": "What was said already counts.",
                      "b": "That is a decoder-only model."}),
-        "Note 002: conditional generation.",
+        "Conditional generation: what to say next, given what was asked.",
     ),
     card(
         "what-prevents-leakage", "decoder", "mask missing", "002-111 002-113",
@@ -178,7 +177,7 @@ CARDS = [
                 "c": "It looks at the source.", "d": "It hides padding."},
                lambda: "b" if _leaks(False) and not _leaks(True) else "a"),
         "Take the mask away and an earlier output changes when a later input does.",
-        "\"division of labour avoids leakage\" (002-111): the mask alone does.",
+        "\"the division of labour avoids leakage\": the mask alone does.",
     ),
     card(
         "without-cross-attention", "decoder", "role of q, k, v",
@@ -208,7 +207,7 @@ CARDS = [
             "n * (n - 1) / 2": "Each token also looks at itself.",
         }, ["(n² + n) / 2"]),
         "Still quadratic: the cache saves computing keys and values anew, not the scores.",
-        "caching stands under \"ways to reduce O(n²)\" (002-83, 002-91).",
+        "\"a cache takes away the n²\": it takes away repeated work.",
     ),
     card(
         "objective-of-translation", "sizes", "teacher forcing", "002-85",

@@ -40,8 +40,8 @@ CARDS = [
                 (512, 8, 2048, 6): "That is the base model.",
                 (1024, 8, 4096, 6): "A head keeps 64 numbers."}, count=4),
         "Twice as wide, equally deep.",
-        "\"large: layers = 24\" (002-84 leaves it open, 002-50 says it): the widths are the "
-        "paper's, the 24 layers BERT-large's.",
+        "\"large has 24 layers\": these widths are the big model's of the paper, the 24"
+        " layers BERT-large's.",
     ),
     card(
         "base-parameters", "sizes", "counting", "002-84",
@@ -74,7 +74,8 @@ CARDS = [
                 75.6: "24 of them, not 6.", 743.1: "That is 24 + 24 layers with embeddings."},
                within=0.05),
         "12.6 M a layer.",
-        "\"large ... layers = 24\" is this encoder, and no encoder-decoder.",
+        "\"the large Transformer has 24 layers\": that is this encoder, and no "
+        "encoder-decoder.",
     ),
     card(
         "ratio-of-ffn", "sizes", "", "002-84 002-89",

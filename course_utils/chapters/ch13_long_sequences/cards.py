@@ -59,7 +59,8 @@ def _stored_weights(n, h):
 CARDS = [
     card(
         "largest-advantage", "idea", "", "002-97 002-67 002-68",
-        "Note 002 names one greatest advantage and one greatest bottleneck. Which two?",
+        "The greatest advantage of the Transformer over a recurrent network, and its "
+        "greatest bottleneck. Which two?",
         Choice(["training in parallel",
                 "few parameters",
                 "attention that costs O(n²) in the length n",
@@ -79,8 +80,8 @@ CARDS = [
             "n**3": "Pairs, not triples.",
         }, ["n^2 d", "O(n² · d)", "2 n² d"], up_to_factor=True),
         "n² pairs, d multiplications each.",
-        "\"O(n²)\" alone (002-91) is the memory; and \"mainly QKᵀ\" (002-31): the average with V "
-        "costs the same.",
+        "\"O(n²)\" alone is the memory; and \"mainly QKᵀ\" forgets the average with V, "
+        "which costs the same.",
     ),
     card(
         "attention-products", "cost", "counting", "002-68 002-83",
@@ -124,7 +125,7 @@ CARDS = [
                 1024: "That compares it with the projections only.",
                 2048: "That compares it with the FFN only."}),
         "n = 6d = 3072. Below that the \"n² bottleneck\" is not the largest cost.",
-        "\"for large n\" (002-34) without saying how large.",
+        "\"n² dominates when n is large\": from here on.",
     ),
     card(
         "weights-in-memory", "cost", "memory", "002-83 002-91 002-68",
@@ -135,7 +136,8 @@ CARDS = [
             "h * n": "Every query has a weight for every key.",
         }),
         "n = 1024 and 8 heads: 8 388 608 numbers, 32 MiB in float32.",
-        "\"space O(n²)\" (002-32): with h heads h times that; and fused kernels keep none of it.",
+        "\"memory O(n²)\": with h heads h times that; and fused kernels keep none of "
+        "it.",
     ),
     card(
         "megabytes-of-weights", "cost", "memory", "002-83 002-91",
@@ -163,8 +165,8 @@ CARDS = [
         Choice(_REMEDIES, "b", {"a": "That is Longformer.", "c": "That is Performer.",
                                 "d": "That is Transformer-XL."}),
         "From n rows of keys and values to k; n is fixed.",
-        "Linformer and Performer under one heading (002-91): one is low-rank, the other a kernel "
-        "method.",
+        "\"Linformer and Performer are low-rank\": the first is, the second is a kernel"
+        " method.",
     ),
     card(
         "performer", "cost", "", "002-68 002-91",
@@ -179,8 +181,8 @@ CARDS = [
         Choice(_REMEDIES, "d", {"a": "That is Longformer.", "b": "That is Linformer.",
                                 "c": "That is Performer."}),
         "The last segment's states are looked at, too, without gradient, at relative positions.",
-        "\"cached KV (Transformer-XL)\" (002-91): it keeps hidden states of the segment before; "
-        "caching keys and values is what decoders do.",
+        "\"Transformer-XL caches keys and values\": it keeps hidden states of the "
+        "segment before; caching keys and values is what decoders do.",
     ),
     card(
         "retrieval", "cost", "", "002-68 002-83",
@@ -189,8 +191,8 @@ CARDS = [
                 "it makes the input shorter"], "c",
                {"a": "Attention stays what it is.", "b": "Attention stays what it is."}),
         "Only the passages that matter are read; n becomes smaller.",
-        "retrieval stands beside sparse and linear attention (002-68), but attention itself costs "
-        "what it did.",
+        "\"retrieval makes attention cheaper\": attention costs what it did, on a "
+        "shorter input.",
     ),
     card(
         "big-o-of-the-bottleneck", "cost", "memory", "002-68 002-97",

@@ -56,6 +56,7 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
     minutes=4,
     difficulty=1,
     trains="the formula of attention",
+    asks="practice",
     text="""
     Scaled dot-product attention with a mask, from memory. One line is enough.
     """,
@@ -392,9 +393,11 @@ def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases
     minutes=12,
     difficulty=3,
     trains="where the parameters are",
+    asks="transfer",
     text="""
     Count a whole Transformer: `layers` encoder blocks and as many decoder blocks, post-norm, all
-    linear maps with biases, and **one** embedding that source, target and output share.
+    linear maps of the blocks with biases, and **one** embedding that source, target and output
+    share; so the output layer has no bias.
     `transformer_parameters(512, 2048, 6, 37000)` is the base model of the paper.
     """,
     reference=_count,
@@ -516,6 +519,7 @@ def transformer_parameters(d_model, d_ff, layers, vocabulary):
     minutes=4,
     difficulty=2,
     trains="the cost of decoding",
+    asks="transfer",
     text="""
     A decoder with 6 layers of 8 heads writes 10 tokens with a key-value cache. How many scores
     does its **self-attention** compute in all?
