@@ -31,23 +31,37 @@ class Measurement:
         return each[0], statistics.median(each), each[-1]
 
 
-def take_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Call each once to warm up, then all of them in every round, each round from another one on.
+def take_turns(
+    calls: Mapping[str, Callable[[], object]],
+    rounds: int,
+    seconds_of: Callable[[Callable[[], object]], float] | None = None,
+) -> dict[str, list[float]]:
+    """Call all of them in every round, each round from another one on.
+
+    Args:
+        seconds_of: makes a call and says what it took; by default here, after each was called once
+            to warm up.
 
     Returns:
         the seconds of every round, by name.
     """
     names = list(calls)
-    for call in calls.values():
-        call()
+    if seconds_of is None:
+        seconds_of = _seconds
+        for call in calls.values():
+            call()
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for number in range(rounds):
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
-            begun = time.perf_counter()
-            calls[name]()
-            seconds[name].append(time.perf_counter() - begun)
+            seconds[name].append(seconds_of(calls[name]))
     return seconds
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun
 
 
 def rates(

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import torch
 
-from course_utils.bench.rounds import OURS, Measurement
+from course_utils.bench.rounds import OURS, Measurement, take_turns
 from course_utils.text.batches import Batch, build_vocabs, encode_pairs, make_batches
 from course_utils.text.corpora import load_corpus
 from course_utils.text.pairs import Pair
@@ -94,9 +94,6 @@ def measurements(rounds: int) -> list[Measurement]:
     """
     pairs = load_corpus("fra-eng").pairs
     check_agreement(pairs[::10])
-    ways = {OURS: ours, "d2l": theirs}
-    values: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(rounds):
-        for name in sorted(ways, reverse=number % 2 == 1):
-            values[name].append(len(pairs) / seconds_alone(ways[name]))
+    seconds = take_turns({OURS: ours, "d2l": theirs}, rounds, seconds_alone)
+    values = {name: [len(pairs) / each for each in times] for name, times in seconds.items()}
     return [Measurement("text", "fra-eng to padded ids", "lines/s", values)]

@@ -44,6 +44,9 @@ def test_turns_are_taken_fairly():
     seconds = take_turns(calls, 3)
     assert said == [*"abc", *"abc", *"bca", *"cab"]
     assert {name: len(each) for name, each in seconds.items()} == dict.fromkeys("abc", 3)
+    said.clear()
+    assert take_turns(calls, 1, lambda call: [call()] and 2.0) == dict.fromkeys("abc", [2.0])
+    assert said == [*"abc"]  # who times in another way warms up in it, too
 
 
 def test_ratios_are_of_the_same_round():

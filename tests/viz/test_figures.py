@@ -9,6 +9,7 @@ import types
 import numpy as np
 import pytest
 
+from course_utils.maintain.readme import PICTURES
 from course_utils.viz import canvas, drawings, use_course_style
 from course_utils.viz.drawings import FOLDER, Drawing
 from course_utils.viz.gallery import pictures
@@ -36,12 +37,11 @@ def words_of(sheet):
     )
 
 
-COVER = {"feedback.svg", "live.svg"}  # of the README, written by `make sync`
-
-
 def test_no_file_is_missing_or_left_over():
     gallery = {picture.name for picture in pictures()}
-    assert {path.name for path in FOLDER.iterdir()} == set(drawings.figures()) | gallery | COVER
+    assert {path.name for path in FOLDER.iterdir()} == set(drawings.figures()) | gallery | set(
+        PICTURES
+    )
 
 
 def test_pictures_of_the_gallery_have_alt_texts():
