@@ -38,10 +38,8 @@ def words_of(sheet):
 
 
 def test_no_file_is_missing_or_left_over():
-    gallery = {picture.name for picture in pictures()}
-    assert {path.name for path in FOLDER.iterdir()} == set(drawings.figures()) | gallery | set(
-        PICTURES
-    )
+    made = {*drawings.figures(), *(picture.name for picture in pictures()), *PICTURES}
+    assert {path.name for path in FOLDER.iterdir()} == made
 
 
 def test_pictures_of_the_gallery_have_alt_texts():
