@@ -33,6 +33,7 @@ COMMANDS = {
     "translate": (of_module("cli.translate"), "translate lines with a trained model"),
     "evaluate": (of_module("cli.evaluate"), "BLEU and chrF of a trained model on a file"),
     "pack": (of_module("cli.pack"), "copy a trained model in half precision, to hand it on"),
+    "export": (of_module("cli.export"), "write a trained model as ONNX"),
     "bench": (of_module("cli.bench"), "time the model against others of its size"),
     "heatmap": (of_module("cli.heatmap"), "draw the cross-attention map of a sentence"),
     "live": (of_module("cli.live"), "write a page in which a trained model translates"),

@@ -274,7 +274,7 @@ class MultiHeadAttention(nn.Module):
             (B, Tq, d_model), and the weights (B, h, Tq, Tk) when asked for.
         """
         self._check(queries, keys, values)
-        sizes = (len(queries), self.num_heads, queries.shape[1], keys.shape[1])
+        sizes = (queries.shape[0], self.num_heads, queries.shape[1], keys.shape[1])
         mask = build_mask(mask, valid_lens, sizes)
         # hidden before they are projected, so that W_k and W_v get no gradient from them either
         queries = self.zero_fully_masked(queries, mask)

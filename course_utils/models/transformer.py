@@ -218,7 +218,7 @@ class DecoderBlock(nn.Module):
         new = self.self_attention.project(read, read)  # (B, h, T, d/h) each
         cache = KeyValueCache(*new) if past is None else past.append(*new)
         batch, heads, steps, num_keys = *new[0].shape[:3], source[0].shape[2]
-        target_mask = build_mask(target_mask, None, (batch, heads, steps, len(cache)))
+        target_mask = build_mask(target_mask, None, (batch, heads, steps, cache.keys.shape[2]))
         source_mask = build_mask(source_mask, None, (batch, heads, steps, num_keys))
         attended, self_weights = self.self_attention.attend(
             read, cache.keys, cache.values, target_mask, return_weights
