@@ -1,9 +1,14 @@
 """Known mistakes that several exercises share: their references have the same switches."""
 
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Mistake, wrong
+from course_utils.checker.values import gap
 
 SOFTMAX_TWICE = wrong(
     "the softmax is applied twice",
@@ -62,3 +67,47 @@ def not_shifted(**switches) -> list[Mistake]:
         "first, or use torch.softmax.",
         **switches,
     )
+
+
+def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[list[Mistake]]:
+    """The mistakes of a typed number, each alone and every two at once.
+
+    Two at once are left out where they come to what is right, to what one of them alone gives, or
+    so near another number of the list that a rounded answer could not be told apart.
+
+    Args:
+        work: works the number out; its keyword-only switches make the mistakes.
+        mistakes: what `wrong` returned, with switches of `work`.
+    """
+    single = list(itertools.chain(*mistakes))
+    known = [(m, work(**m.switches)) for m in single]
+    numbers = [work(), *(number for _, number in known)]
+    for a, b in itertools.combinations(single, 2):
+        if a.name == b.name or a.switches.keys() & b.switches.keys():
+            continue
+        number = work(**a.switches, **b.switches)
+        if any(gap(other, number).size <= 20 for other in numbers):
+            continue
+        both = replace(a, name=f"{a.name}, and {b.name}", why=f"{a.why} {b.why}")
+        known.append((both, number))
+        numbers.append(number)
+    return [[replace(m, switches={"answer": number})] for m, number in known]
+
+
+def mixed_up(right: str, kinds: dict[str, str], tag: str, but: Sequence[str] = ()) -> list:
+    """Every other order of letters that say which is which, with what tells the kinds apart.
+
+    Args:
+        right: the letters in their right order.
+        kinds: what each letter stands for, and by what it is known.
+        tag: the kind of the mistakes.
+        but: answers that have a mistake of their own.
+    """
+    made = []
+    for order in map("".join, itertools.permutations(right)):
+        if order == right or order in but:
+            continue
+        off = [kind for kind, a, b in zip(kinds, order, right) if a != b]
+        name = f"{', '.join(off[:-1])} and {off[-1]} are mixed up"
+        made += wrong(name, tag, " ".join(kinds[kind] for kind in off), answer=order)
+    return [made]

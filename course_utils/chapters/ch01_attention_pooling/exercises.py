@@ -11,19 +11,20 @@ from course_utils.checker.probes import draw
 NOTEBOOK = "01_attention_pooling"
 
 
-def _pool(weights, values, *, how="sum"):
+def _pool(weights, values, *, how="sum", along="keys", divided="no"):
     if how == "softmax again":
         weights = torch.softmax(weights, dim=-1)
     if how == "hard":
         return values[weights.argmax(-1)]
     products = weights * values  # (m, n)
-    return {
-        "mean": products.mean(-1),
-        "none": products,
-        "over queries": products.sum(0),
-        "by all weights": products.sum(-1) / weights.sum(),
-        "as a column": products.sum(-1, keepdim=True),
-    }.get(how, products.sum(-1))
+    if how == "none":
+        return products
+    axis = {"keys": -1, "queries": 0, "both": (0, 1)}[along]
+    by = {
+        "by all weights": weights.sum(),
+        "by how many": products.numel() / products.sum(axis).numel(),
+    }
+    return products.sum(axis, keepdim=how == "as a column") / by.get(divided, 1)
 
 
 @exercise(
@@ -42,19 +43,23 @@ def _pool(weights, values, *, how="sum"):
             "the weighted values are averaged once more",
             "averaging",
             "The weights sum to 1 already, so add the products; a mean divides by n again.",
-            how="mean",
+            divided="by how many",
         ),
         wrong(
             "the weighted values are not added up",
             "averaging",
             "One number per query is wanted: the sum of weight times value over the keys.",
             how="none",
+            along="keys",
+            divided="no",
         ),
         wrong(
             "only the value with the largest weight is taken",
             "averaging",
             "Attention is soft: every value counts, in proportion to its weight.",
             how="hard",
+            along="keys",
+            divided="no",
         ),
         wrong(
             "a softmax goes over the weights",
@@ -66,19 +71,26 @@ def _pool(weights, values, *, how="sum"):
             "the sum runs over the queries",
             "averaging",
             "Queries have nothing to do with each other; add along the keys, the last axis.",
-            how="over queries",
+            along="queries",
         ),
         wrong(
             "the result is divided by the sum of all weights",
             "normalisation",
             "Each row sums to 1 by itself; the whole map sums to m, and that is no divisor.",
-            how="by all weights",
+            divided="by all weights",
         ),
         wrong(
             "the values are made a column, and the result stays one",
             "averaging",
             "One number per query is wanted, (m,); the axis of size 1 is left over.",
             how="as a column",
+            along="keys",
+        ),
+        wrong(
+            "all products are added into one number",
+            "averaging",
+            "Each query gets a number of its own: add along the keys, the last axis, only.",
+            along="both",
         ),
     ],
     hints=[
@@ -141,6 +153,7 @@ def _kernel(
         "largest": lambda: scores.exp() / scores.exp().amax(1, keepdim=True),
         "of kernel values": lambda: torch.softmax(scores.exp(), dim=1),
         "twice": lambda: torch.softmax(torch.softmax(scores, dim=1), dim=1),
+        "even": lambda: torch.softmax(torch.where(scores.isinf(), scores, 0.0), dim=1),
         "own subtracted": lambda: _own_subtracted(scores, own),
     }[norm]()
     if hide_self == "after":
@@ -388,6 +401,14 @@ def _by_clearing(x, y, width):
         ),
         *_SCORE_MISTAKES,
         *_NORM_MISTAKES,
+        wrong(
+            "the others are averaged evenly",
+            "locality",
+            "Near points count more than far ones: the kernel gives the weights, and the width "
+            "its reach.",
+            norm="even",
+            hide_self="before",
+        ),
     ],
     hints=[
         "The training inputs are queries and keys at once: a square map of weights.",
@@ -444,6 +465,19 @@ def leave_one_out(x, y, width):
             "That would use the keys; average pooling ignores them and the query.",
             answer=44,
         ),
+        wrong(
+            "the keys are averaged, not their values",
+            "role of q, k, v",
+            "Keys say where, values say what: the values are averaged.",
+            {"answer": 7},
+            answer=7 / 3,
+        ),
+        wrong(
+            "the query is given",
+            "role of q, k, v",
+            "A prediction is made of values: their mean, whatever the query.",
+            answer=4,
+        ),
     ],
     hints=[
         "Which part of the question does average pooling not use?",
@@ -497,6 +531,24 @@ def average_pooling_answer():
             "Kernel values all go to 0, but their ratios do not; the softmax keeps only ratios.",
             {"answer": 0},
             answer=math.nan,
+        ),
+        wrong(
+            "the farther neighbour is taken for the nearer",
+            "locality",
+            "From 4 it is 2 to the key 6 and 3 to the key 1: the nearest key wins.",
+            answer=20,
+        ),
+        wrong(
+            "the farthest key is taken",
+            "locality",
+            "The kernel falls with the distance: the nearest key has the largest weight.",
+            answer=10,
+        ),
+        wrong(
+            "the values are added",
+            "normalisation",
+            "Weights sum to 1: as the width goes to 0 one key gets all of it.",
+            answer=90,
         ),
     ],
     hints=[

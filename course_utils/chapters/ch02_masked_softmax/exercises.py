@@ -146,7 +146,9 @@ def padding_visible(tokens, pad):
 def _from_lengths(
     lengths, num_keys, *,
     first=0, bound="<", meaning="look", rows="own", two="own", axes="three", side="left",
+    width="num_keys",
 ):  # fmt: skip
+    num_keys = int(lengths.max()) if width == "longest" else num_keys
     positions = torch.arange(first, num_keys + first)
     if side == "right":
         positions = positions.flip(0)
@@ -182,7 +184,7 @@ def _from_lengths(
     probes=[
         (torch.tensor([2]), 3),
         (torch.tensor([1, 3]), 4),
-        (torch.tensor([[1, 2, 4], [3, 1, 2]]), 5),
+        (torch.tensor([[1, 2, 4, 0, 3, 2], [3, 1, 2, 4, 4, 1]]), 5),
         (torch.tensor([3, 0, 4]), 4),
     ],
     mistakes=[
@@ -257,6 +259,12 @@ def _from_lengths(
             "the queries need an axis of size 1.",
             axes="one more",
         ),
+        wrong(
+            "the mask is as wide as the longest length",
+            "mask axis",
+            "Its last axis has num_keys places, whether or not a sentence fills them.",
+            width="longest",
+        ),
     ],
     hints=[
         "torch.arange(num_keys) holds the position of every key: shape (Tk,).",
@@ -324,14 +332,12 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
         return weights / _DIVISORS[hide](weights, mask)
     fully_masked = ~mask.any(-1, keepdim=True)
     if exp not in ("safe", "naive"):
-        top = {
-            "multiplied": torch.tensor(0.0),
-            "one maximum": scores.amax(),
-            "one maximum and clamped": scores.amax(),
-        }.get(exp, scores.amax(_AXES[axis], keepdim=True))
-        raw = (scores - top).exp() * mask
+        top = scores.amax() if exp.startswith("one") else scores.amax(_AXES[axis], keepdim=True)
+        raw = (scores - (0 if exp == "multiplied" else top)).exp() * mask
         total = raw.sum(_AXES[axis], keepdim=True)
-        weights = raw / (total.clamp(min=1e-12) if exp.endswith("and clamped") else total)
+        floor = float(exp.split(" at least ")[1]) if " at least " in exp else 0.0
+        weights = raw / total.clamp(min=floor)
+        weights = weights.nan_to_num() if exp.endswith("or 0") else weights
         weights = (
             weights.masked_fill(fully_masked, 1 / mask.shape[-1]) if empty == "uniform" else weights
         )
@@ -395,11 +401,13 @@ _HIDING_MISTAKES = [
     wrong(
         "the softmax runs over the queries", "softmax axis",
         "Columns sum to 1; each query shares out its own weight, so rows must.",
+        {"empty": "cleared"},
         axis="queries",
     ),
     wrong(
         "the softmax runs over the batch", "softmax axis",
         "The first axis counts sentences; weights are shared out over the keys, the last axis.",
+        {"empty": "cleared"},
         axis="batch",
     ),
     wrong(
@@ -528,7 +536,7 @@ _MASKS = torch.tensor(
         (draw(24, (2, 3, 4))[0] + torch.tensor([0.0, 200.0, 201.0, 199.0]), _MASKS),
         (draw(26, (2, 3, 4))[0] - torch.tensor([[300.0], [0.0], [310.0]]), _MASKS),
         (*draw(27, (3, 2, 6)), torch.tensor([True, False, True, True, False, True])),
-        (far_below(2, 3, 4, step=30.0), _MASKS),
+        (far_below(2, 3, 4, step=30.0), _MASKS[:, :, [0, 2, 1, 3]]),
     ],
     mistakes=[
         *_HIDING_MISTAKES,
@@ -559,14 +567,15 @@ _MASKS = torch.tensor(
             "overflow",
             "Below a huge hidden score every visible exp becomes 0: hide first, then subtract the "
             "maximum of what is left.",
-            {"exp": "and clamped"},
+            *({"exp": f"below, at least {floor}"} for floor in ("1e-12", "1e-9", "1e-30")),
+            {"exp": "below, or 0"},
             exp="below the hidden maximum",
         ),
         wrong(
             "one maximum is subtracted from all rows",
             "overflow",
             "In a row far below it every exp becomes 0: each row has its own maximum.",
-            {"exp": "one maximum and clamped"},
+            {"exp": "one maximum, at least 1e-12"},
             exp="one maximum",
         ),
     ],
@@ -620,6 +629,7 @@ def visible_keys(
     real = {
         "keys": real[:, None],
         "queries": real[:, :, None],
+        "both": real[:, None] & real[:, :, None],
         "none": torch.tensor(True),
     }[padding]
     mask = (causal & real if join == "and" else causal | real).expand(len(lengths), -1, -1)
@@ -661,6 +671,7 @@ CAUSAL_MISTAKES = [
         "rows of padding queries are hidden", "mask axis",
         "Padding hides keys, the columns; a padding query keeps its row, and with it the real "
         "keys before it.",
+        {"padding": "both"},
         padding="queries",
     ),
     wrong(
@@ -791,7 +802,8 @@ def causal_and_padding(lengths, num_steps):
         wrong(
             "the weight is taken to be NaN",
             "empty row",
-            "NaN comes from -inf - (-inf); -1e9 is an ordinary number.",
+            "NaN comes from -inf - (-inf) or from 0 / 0; -1e9 is an ordinary number, and a softmax "
+            "subtracts the largest score before the exp.",
             answer=math.nan,
         ),
         wrong(
@@ -805,6 +817,14 @@ def causal_and_padding(lengths, num_steps):
             "normalisation",
             "That is the score; after a softmax weights lie between 0 and 1.",
             answer=-1e9,
+        ),
+        wrong(
+            "the scores are shared out, not weights",
+            "normalisation",
+            "Weights lie between 0 and 1 and sum to 1: the softmax makes them of the scores.",
+            {"answer": -4e9},
+            {"answer": 1e9 / 4},
+            answer=-1e9 / 4,
         ),
     ],
     hints=[
@@ -869,6 +889,36 @@ def empty_row_weight():
             {"answer": [4, 2]},
             {"answer": [4, 4]},
             answer=[4, 3],
+        ),
+        wrong(
+            "row and column are swapped, and the cell is counted from 1",
+            "off by one",
+            "The query stands at the left and comes first, and positions count from 0.",
+            answer=[4, 3],
+        ),
+        wrong(
+            "the counting starts behind <bos>",
+            "off by one",
+            "<bos> is a position like any other, and it is position 0.",
+            {"answer": [2, 1]},
+            answer=[1, 2],
+        ),
+        wrong(
+            "a cell that hides its key is given",
+            "mask meaning",
+            "That cell holds a 0: the query may not look there, and so nothing leaks.",
+            *(
+                {"answer": [q, k]}
+                for q, k in ((0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 4))
+            ),
+            answer=[0, 1],
+        ),
+        wrong(
+            "looking back is taken for a leak",
+            "mask direction",
+            "A query may look at every real token that stands before it.",
+            *({"answer": [q, k]} for q, k in ((2, 0), (2, 1), (3, 0), (3, 1), (3, 2))),
+            answer=[1, 0],
         ),
     ],
     hints=[
@@ -948,6 +998,8 @@ def _packed(
     mask = own & order
     if padding == "hidden":
         mask = mask & (keys != 0)
+    if padding == "of the first":
+        mask = mask & (keys[:1] != 0)
     mask = mask.expand(len(segments), -1, -1)
     return ~mask if meaning == "hide" else mask
 
@@ -968,7 +1020,7 @@ def _packed(
     probes=[
         (torch.tensor([[1, 1, 2, 2, 0]]),),
         (torch.tensor([[1, 2, 2, 2, 3, 3, 0, 0], [1, 1, 1, 2, 3, 3, 3, 3]]),),
-        (torch.tensor([[2, 2, 1, 1, 1, 3, 0], [4, 1, 1, 0, 0, 0, 0]]),),
+        (torch.tensor([[2, 2, 1, 1, 1, 3, 0], [4, 1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 2, 2]]),),
     ],
     mistakes=[
         wrong(
@@ -987,6 +1039,7 @@ def _packed(
             "every row of the batch gets the segments of the first",
             "mask missing",
             "Each row of the batch is packed in its own way.",
+            {"padding": "of the first"},
             same="batch",
         ),
         wrong(

@@ -217,6 +217,13 @@ def additive_scores(queries, keys, W_q, W_k, w_v):
     return features @ w_v
 
 
+TURNED = {  # (B, Tk, k) made ready for a product with queries (B, Tq, k)
+    "last two": lambda keys: keys.mT,
+    "all": lambda keys: keys.permute(2, 1, 0),
+    "reshaped": lambda keys: keys.reshape(len(keys), keys.shape[2], keys.shape[1]),
+}
+
+
 def _attention(
     queries,
     keys,
@@ -233,6 +240,7 @@ def _attention(
     diagonal=0,
     future=False,
     give="output first",
+    turned="last two",
 ):
     if compare == "kq":
         queries, keys = keys, queries
@@ -249,7 +257,7 @@ def _attention(
         "size of values": 1 / math.sqrt(values.shape[-1]),
     }
     scores = {
-        "qk": queries @ keys.mT,
+        "qk": queries @ TURNED[turned](keys),
         "kq": queries @ keys.mT,
         "cosine": F.normalize(queries, dim=-1) @ F.normalize(keys, dim=-1).mT,
         "distance": -torch.cdist(queries, keys),
@@ -309,6 +317,23 @@ def _causal(queries, keys, values, **switches):
     return _attention(queries, keys, values, causal=True, **switches)
 
 
+MISTURNED = [
+    wrong(
+        "the axis of the batch is turned as well",
+        "score",
+        "On three axes .T turns all of them round; swap the last two only: keys.transpose(-2, -1).",
+        turned="all",
+        compare="qk",
+    ),
+    wrong(
+        "the keys are reshaped, not transposed",
+        "score",
+        "reshape and view fill the new form in the old order, so numbers of several keys are "
+        "mixed: swap the axes with keys.transpose(-2, -1).",
+        turned="reshaped",
+        compare="qk",
+    ),
+]
 _SCALE_MISTAKES = [
     wrong(
         "the scores are not scaled",
@@ -348,6 +373,7 @@ _SCALE_MISTAKES = [
     ),
     SOFTMAX_OF_THE_MAP,
     SOFTMAX_TWICE,
+    *MISTURNED,
     wrong(
         "the weights are scaled, not the scores",
         "scale",
@@ -656,6 +682,19 @@ def _renormalised(weights, values):
             "0 is the mean of the dot product.",
             answer=0,
         ),
+        wrong(
+            "the spread of 128 terms is given",
+            "variance",
+            "That is the root of 128: no root is asked for, and there are 64 terms, not 128.",
+            answer=128**0.5,
+        ),
+        wrong(
+            "the factor of the scaling is given",
+            "variance",
+            "Dividing by 8 brings the variance to 1; asked is what it was before.",
+            {"answer": 1 / 64},
+            answer=1 / 8,
+        ),
     ],
     hints=[
         "The dot product is a sum of 64 products q_i k_i.",
@@ -704,6 +743,27 @@ def dot_product_variance():
             "Each map has its own matrix, inputs times outputs, and the three are added.",
             answer=320,
         ),
+        wrong(
+            "w_v is counted as a square matrix",
+            "counting",
+            "It makes one number of the 8 hidden features: 8 weights, not 8 x 8.",
+            answer=2 * 8 + 20 * 8 + 8 * 8,
+        ),
+        wrong(
+            "w_v is forgotten, and biases are counted",
+            "counting",
+            "The third map has 8 weights, and all are made with bias=False.",
+            {"answer": 2 * 8 + 20 * 8 + 1},
+            answer=2 * 8 + 8 + 20 * 8 + 8,
+        ),
+        wrong(
+            "only one of W_q and W_k is counted",
+            "counting",
+            "Queries and keys have a matrix each: 20 x 8 and 2 x 8.",
+            {"answer": 20 * 8},
+            {"answer": 2 * 8 + 8},
+            answer=20 * 8 + 8,
+        ),
     ],
     hints=[
         "Three matrices: W_q, W_k and w_v.",
@@ -716,12 +776,15 @@ def additive_parameters():
     return 20 * 8 + 2 * 8 + 8
 
 
-def _bilinear(queries, keys, M, *, matrix="M", transposed=False, after="none", between="pairs"):
+def _bilinear(
+    queries, keys, M, *, matrix="M", transposed=False, after="none", between="pairs",
+    turned="last two",
+):  # fmt: skip
     used = {"M": M, "transposed": M.T, "both": (M + M.T) / 2 if M.shape[0] == M.shape[1] else M}
     projected = queries if matrix == "none" else queries @ used[matrix]  # (B, Tq, k)
     if between == "same place":
         keys = keys.mean(1, keepdim=True).expand(-1, keys.shape[1], -1)
-    scores = projected @ keys.mT
+    scores = projected @ TURNED[turned](keys)
     if after == "root":
         scores = scores / math.sqrt(keys.shape[-1])
     if after == "softmax":
@@ -806,6 +869,20 @@ def _bilinear_by_loops(queries, keys, M):
             "role of q, k, v",
             "Scores have a row for each query and a column for each key.",
             transposed=True,
+        ),
+        wrong(
+            "the axis of the batch is turned as well",
+            "score",
+            "On three axes .T turns all of them round; swap the last two only: "
+            "keys.transpose(-2, -1).",
+            turned="all",
+        ),
+        wrong(
+            "the keys are reshaped, not transposed",
+            "score",
+            "reshape and view fill the new form in the old order, so numbers of several keys "
+            "are mixed: swap the axes with keys.transpose(-2, -1).",
+            turned="reshaped",
         ),
     ],
     hints=[
@@ -1015,6 +1092,39 @@ def which_score():
             {"answer": 14.142},
             answer=200**0.5,
         ),
+        wrong(
+            "the standard deviation is taken for the variance, and the root is left out",
+            "variance",
+            "One product of entries has variance 2² · 1, not 2; and a divisor enters squared.",
+            answer=200,
+        ),
+        wrong(
+            "the variances of query and key are added",
+            "variance",
+            "The variance of a product of independent entries with mean 0 is the product 4 · 1.",
+            {"answer": 500},
+            answer=500**0.5,
+        ),
+        wrong(
+            "the standard deviation is divided by",
+            "variance",
+            "Larger entries make larger dot products, so the divisor grows with them.",
+            {"answer": 50},
+            answer=5,
+        ),
+        wrong(
+            "only the size is seen",
+            "variance",
+            "The entries of the queries have standard deviation 2, and d stands under a root.",
+            answer=100,
+        ),
+        wrong(
+            "only one product of entries is seen",
+            "variance",
+            "100 of them are added, and so are their variances.",
+            {"answer": 4},
+            answer=2,
+        ),
     ],
     hints=[
         "Which variance has one product q_i k_i?",
@@ -1065,6 +1175,26 @@ def right_divisor():
             "tanh never leaves -1 to 1, so large inputs change a score less and less.",
             answer=math.inf,
         ),
+        wrong(
+            "the signs of w_v are kept",
+            "score",
+            "A feature can be -1 as well as 1, so a negative weight adds as much.",
+            answer=2,
+        ),
+        wrong(
+            "the negative weight is left out",
+            "score",
+            "With its feature at -1 it adds as much as a positive one.",
+            {"answer": 1.5},
+            answer=3,
+        ),
+        wrong(
+            "the length of w_v is given",
+            "score",
+            "Each feature reaches -1 and 1 by itself, so sizes of weights are added, not squared.",
+            {"answer": 2 * 1.5**0.5},
+            answer=1.5**0.5,
+        ),
     ],
     hints=[
         "Between which two numbers does tanh lie?",
@@ -1081,12 +1211,16 @@ def _cosines(queries, keys):
     return F.normalize(queries, dim=-1) @ F.normalize(keys, dim=-1).mT  # (B, Tq, Tk)
 
 
-def _fair(queries, keys, *, made="five cosines"):
+def _fair(queries, keys, *, made="cosines", factor=5, sign="kept"):
+    if made == "cosines":
+        cosines = factor * _cosines(queries, keys)
+        return {"kept": cosines, "negative": -cosines, "dropped": cosines.abs()}[sign]
     return {
-        "five cosines": lambda: 5 * _cosines(queries, keys),
-        "cosines": lambda: _cosines(queries, keys),
-        "many cosines": lambda: 20 * _cosines(queries, keys),
-        "negative": lambda: -5 * _cosines(queries, keys),
+        "longest key": lambda: (
+            5 * F.normalize(queries, dim=-1) @ (keys / keys.norm(dim=-1).max()).mT
+        ),
+        "all keys": lambda: 5 * F.normalize(queries, dim=-1) @ (keys / keys.norm()).mT,
+        "over tokens": lambda: 5 * F.normalize(queries, dim=1) @ F.normalize(keys, dim=1).mT,
         "dot": lambda: queries @ keys.mT,
         "scaled": lambda: queries @ keys.mT / math.sqrt(queries.shape[-1]),
         "distance": lambda: -torch.cdist(queries, keys).square() / 2,
@@ -1108,16 +1242,19 @@ def _what_a_score_keeps(answer, queries, keys):
     d = queries.shape[-1]
     lines = torch.eye(d, dtype=queries.dtype)  # d keys at right angles; the query is the first
     among = answer(3 * lines[None, :1], 3 * lines[None])[0, 0].softmax(-1)
-    order = answer(unit_q, unit_k).argsort(dim=-1)
+    longer = [3.0 ** (torch.arange(keys.shape[1]) == i)[:, None] for i in range(keys.shape[1])]
+    angles = (unit_q @ unit_k.mT).argsort(dim=-1)  # keys from the widest angle to the smallest
     return {
-        "gives a longer key the same score": torch.allclose(
-            answer(queries, 3 * keys), scores, atol=1e-3
+        "gives a longer key the same score": all(  # each key alone, and all together
+            torch.allclose(answer(queries, keys * factor), scores, atol=1e-3)
+            for factor in (*longer, 3.0)
         ),
         "stays between -5 and 5 for short vectors": answer(unit_q, unit_k).abs().max().item()
         <= 5.001,
         "stays between -5 and 5 for long queries": answer(100 * queries, unit_k).abs().max().item()
         <= 5.001,
-        "rises as the angle shrinks": torch.equal(order, (unit_q @ unit_k.mT).argsort(dim=-1)),
+        "rises as the angle shrinks": torch.equal(scores.argsort(dim=-1), angles),
+        "prefers a key in its direction to one at a right angle": (among[0] > among[1]).item(),
         "can choose": among[0].item() > 0.9,
     }
 
@@ -1143,36 +1280,51 @@ def _what_a_score_keeps(answer, queries, keys):
         wrong(
             "the length of a key counts",
             "score",
-            "Property 1: keys and 3 * keys must get the same scores.",
+            "Property 1: make one key three times as long, and no score may change: the length of "
+            "each key, over its features, has to be taken out.",
             {"made": "scaled"},
             {"made": "distance"},
             {"made": "bent"},
             {"made": "short queries"},
+            {"made": "longest key"},
+            {"made": "all keys"},
+            {"made": "over tokens"},
             made="dot",
+            factor=5,
+            sign="kept",
         ),
         wrong(
             "the length of a query counts",
             "score",
             "Property 2: with 100 * queries the scores leave the range.",
             made="short keys",
+            factor=5,
+            sign="kept",
         ),
         wrong(
             "the range is too wide",
             "scale",
             "Property 2: print the largest score of vectors of length 1.",
-            made="many cosines",
+            {"factor": 8},
+            factor=20,
         ),
         wrong(
             "the range is too narrow to choose",
             "scale",
             "Property 4: a score of 1 beside three zeros gives e / (e + 3) of the weight.",
-            made="cosines",
+            factor=1,
         ),
         wrong(
             "the sign is wrong",
             "score",
             "Property 3: the smaller the angle, the higher the score.",
-            made="negative",
+            sign="negative",
+        ),
+        wrong(
+            "an opposite key scores like one in the direction of the query",
+            "score",
+            "Property 3: an angle of 180 degrees is the widest of all; is a sign dropped?",
+            sign="dropped",
         ),
     ],
     hints=[
@@ -1185,6 +1337,7 @@ def _what_a_score_keeps(answer, queries, keys):
         lambda q, k: 4.5 * torch.tanh(3 * _cosines(q, k)),
         lambda q, k: 5 * F.cosine_similarity(q[:, :, None], k[:, None], dim=-1),
         lambda q, k: 4 * _cosines(q.double(), k.double()),
+        lambda q, k: 4.5 * torch.bmm(F.normalize(q, dim=-1), F.normalize(k, dim=-1).mT),
     ],
 )  # fmt: skip
 def fair_score(queries, keys):

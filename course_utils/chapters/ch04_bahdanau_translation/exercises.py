@@ -12,6 +12,7 @@ from course_utils.checker.common import (
     not_low_enough,
     not_shifted,
     unshifted,
+    worked_out,
 )
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw, far_below
@@ -155,7 +156,7 @@ def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log 
     predicted = (
         torch.softmax(logits, dim=-1)
         if into == "probabilities"
-        else F.log_softmax(logits, dim=0 if into == "wrong axis" else -1)
+        else F.log_softmax(logits, dim={"wrong axis": 0, "over time": 1}.get(into, -1))
     )
     asked = predicted.argmax(-1) if into == "own choice" else targets
     loss = sign * predicted.gather(-1, asked[..., None]).squeeze(-1)  # (B, T)
@@ -345,6 +346,13 @@ def play_loss(answer, logits, targets, pad):
             "Of the V log-probabilities at a position only that of the target counts.",
             into="all scores",
             reduce="mean",
+        ),
+        wrong(
+            "the softmax runs over the positions",
+            "softmax axis",
+            "The words of the vocabulary share out the probability: the last axis, not that of "
+            "time.",
+            into="over time",
         ),
     ],
     hints=[
@@ -622,7 +630,7 @@ def _run(
     for x in inputs.unbind(1):
         if graph == "cut":
             state = state.detach()
-        asked = {"state": state, "initial": initial, "input": x}[query]
+        asked = {"initial": initial, "input": x}.get(query, state)
         c = {
             "attention": attend(asked, outputs),
             "last": outputs[:, -1],
@@ -631,15 +639,18 @@ def _run(
         }[context]
         joined = torch.cat([c, x] if order == "context first" else [x, c], dim=-1)
         before = state
-        state = cell(joined, initial if restart == "cell" else state)
+        if query == "and cell, exchanged":
+            state = cell(torch.cat([state, x], dim=-1), c)
+        else:
+            state = cell(joined, initial if restart == "cell" else state)
         late = attend(state, outputs)
         made.append({"contexts": c, "before": before}.get(result, state))
         if restart == "all":
             state = initial
         if graph == "cut behind":
             state = state.detach()
-    if result == "last":
-        return state
+    if result.startswith("last"):
+        return state[:, None] if result == "last, with an axis" else state
     if result == "with the first":
         made.insert(0, initial)
     return torch.cat(made, dim=axis) if result == "joined" else torch.stack(made, dim=axis)
@@ -727,6 +738,7 @@ def play_run(answer, inputs, state, outputs, attend, cell):
             "only the last state is given back",
             "state",
             "The states after all steps are wanted, (B, T, n): collect them.",
+            {"result": "last, with an axis"},
             result="last",
             axis=1,
         ),
@@ -756,6 +768,15 @@ def play_run(answer, inputs, state, outputs, attend, cell):
             "from later words.",
             {"graph": "cut behind"},
             graph="cut",
+        ),
+        wrong(
+            "context and state are exchanged in the cell",
+            "state",
+            "cell(x, state): the context goes in beside the input, and the state is what the "
+            "cell carries on.",
+            query="and cell, exchanged",
+            order="context first",
+            restart="never",
         ),
     ],
     hints=[
@@ -1066,6 +1087,19 @@ def brevity_penalty(candidate_length, reference_length):
     return math.exp(1 - reference_length / candidate_length)
 
 
+_PENALTY = math.exp(1 - 6 / 5)
+
+
+def _bleu(*, penalty=_PENALTY, words=4 / 5, pairs=1 / 4, mean="geometric"):
+    means = {
+        "geometric": (words * pairs) ** 0.5,
+        "product": words * pairs,
+        "plain": (words + pairs) / 2,
+        "d2l": words**0.5 * pairs**0.25,
+    }
+    return penalty * means[mean]
+
+
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
@@ -1078,41 +1112,64 @@ def brevity_penalty(candidate_length, reference_length):
     after the point are enough when you type an expression; `math.exp` and `**` are welcome.
     """,
     mistakes=[
-        wrong(
-            "the brevity penalty is forgotten",
-            "length",
-            "The candidate has 5 words, the reference 6.",
-            answer=(4 / 5 * 1 / 4) ** 0.5,
-        ),
-        wrong(
-            "the counts are not clipped",
-            "clipping",
-            "b stands twice in the candidate but once in the reference, so 4 of 5 words score.",
-            answer=math.exp(1 - 6 / 5) * (5 / 5 * 1 / 4) ** 0.5,
-        ),
-        wrong(
-            "the precisions are multiplied without a root",
-            "averaging",
-            "The geometric mean of two numbers is the root of their product.",
-            answer=math.exp(1 - 6 / 5) * 4 / 5 * 1 / 4,
-        ),
-        wrong(
-            "the plain mean of the precisions is taken",
-            "averaging",
-            "BLEU takes the geometric mean.",
-            answer=math.exp(1 - 6 / 5) * (4 / 5 + 1 / 4) / 2,
-        ),
-        wrong(
-            "the weights of d2l's bleu are used",
-            "averaging",
-            "d2l takes p_1^(1/2) p_2^(1/4); BLEU weighs all n alike, p_1^(1/2) p_2^(1/2).",
-            answer=math.exp(1 - 6 / 5) * (4 / 5) ** 0.5 * (1 / 4) ** 0.25,
-        ),
-        wrong(
-            "the fraction in the penalty is upside down",
-            "length",
-            "The exponent is 1 - r/c with r = 6 and c = 5.",
-            answer=math.exp(1 - 5 / 6) * (4 / 5 * 1 / 4) ** 0.5,
+        *worked_out(
+            _bleu,
+            wrong(
+                "the brevity penalty is forgotten",
+                "length",
+                "The candidate has 5 words, the reference 6.",
+                penalty=1.0,
+            ),
+            wrong(
+                "the fraction in the penalty is upside down",
+                "length",
+                "The exponent is 1 - r/c with r = 6 and c = 5.",
+                penalty=math.exp(1 - 5 / 6),
+            ),
+            wrong(
+                "the exponential of the penalty is missing",
+                "length",
+                "The penalty is e to the power 1 - r/c.",
+                {"penalty": 1 - 6 / 5},
+                penalty=5 / 6,
+            ),
+            wrong(
+                "the counts are not clipped",
+                "clipping",
+                "b stands twice in the candidate but once in the reference, so 4 of 5 words score.",
+                words=5 / 5,
+            ),
+            wrong(
+                "matches are divided by the length of the reference",
+                "averaging",
+                "Precision is a share of the candidate: it has 5 words and 4 pairs.",
+                words=4 / 6,
+                pairs=1 / 5,
+            ),
+            wrong(
+                "pairs are divided by the number of words",
+                "averaging",
+                "5 words have 4 pairs.",
+                pairs=1 / 5,
+            ),
+            wrong(
+                "the precisions are multiplied without a root",
+                "averaging",
+                "The geometric mean of two numbers is the root of their product.",
+                mean="product",
+            ),
+            wrong(
+                "the plain mean of the precisions is taken",
+                "averaging",
+                "BLEU takes the geometric mean.",
+                mean="plain",
+            ),
+            wrong(
+                "the weights of d2l's bleu are used",
+                "averaging",
+                "d2l takes p_1^(1/2) p_2^(1/4); BLEU weighs all n alike, p_1^(1/2) p_2^(1/2).",
+                mean="d2l",
+            ),
         ),
     ],
     hints=[
@@ -1300,6 +1357,21 @@ def both_ways(x, there, back):
             "Padding has no part in the loss, so nothing teaches a decoder to say it.",
             answer="<pad>",
         ),
+        wrong(
+            "the source is taken to be copied",
+            "teacher forcing",
+            "The decoder has never been asked for a word of the source; its inputs are the "
+            "targets.",
+            {"answer": "i'm"},
+            answer="i",
+        ),
+        wrong(
+            "the unknown word is given",
+            "teacher forcing",
+            "It stands in the targets only where a word is rare; what is repeated is what was "
+            "just read.",
+            answer="<unk>",
+        ),
     ],
     hints=[
         "Write down inputs and targets of je suis chez moi . below each other.",
@@ -1357,7 +1429,7 @@ def batch_matters():
     return "b"
 
 
-def _by_hand(places, *, sign=-1.0, meet="places"):
+def _by_hand(places, *, sign=-1.0, meet="places", size=20.0):
     n = len(places)
     one_hot, nothing = torch.eye(n), torch.zeros(n, n)
     queries, keys = {
@@ -1367,7 +1439,7 @@ def _by_hand(places, *, sign=-1.0, meet="places"):
         "keys only": (nothing, one_hot),
         "queries only": (one_hot, nothing),
     }[meet]
-    return 3.0 * queries, 3.0 * keys, sign * 20.0 * torch.ones(n)
+    return 3.0 * queries, 3.0 * keys, sign * size * torch.ones(n)
 
 
 def play_by_hand(answer, places):
@@ -1396,7 +1468,7 @@ def play_by_hand(answer, places):
     """,
     reference=_by_hand,
     play=play_by_hand,
-    probes=[([0, 2, 1],), ([1, 2, 0],), ([3, 0, 4, 2, 1],)],
+    probes=[([1, 2, 0],), ([0, 3, 1, 2],), ([3, 0, 4, 2, 1],)],
     mistakes=[
         wrong(
             "the key that matches gets the lowest score",
@@ -1423,6 +1495,13 @@ def play_by_hand(answer, places):
             "A score that leaves out the queries or the keys cannot tell which belong together.",
             {"meet": "keys only"},
             meet="queries only",
+        ),
+        wrong(
+            "no weight reaches 0.9",
+            "scale",
+            "The pair that meets leads by one unit of about 1: times w_v that has to be enough "
+            "for 0.9.",
+            size=1.0,
         ),
     ],
     hints=[

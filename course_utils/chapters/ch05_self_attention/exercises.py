@@ -12,15 +12,37 @@ from course_utils.checker.probes import draw
 NOTEBOOK = "05_self_attention"
 
 
+_TURNED = {  # (B, T, k) made ready for a product with queries (B, T, k)
+    "last two": lambda keys: keys.mT,
+    "all": lambda keys: keys.permute(2, 1, 0),
+    "reshaped": lambda keys: keys.reshape(len(keys), keys.shape[2], keys.shape[1]),
+}
+_MISTURNED = [
+    wrong(
+        "the axis of the batch is turned as well",
+        "score",
+        "On three axes .T turns all of them round; swap the last two only: .transpose(1, 2).",
+        turned="all",
+    ),
+    wrong(
+        "the keys are reshaped, not transposed",
+        "score",
+        "reshape and view fill the new form in the old order, so numbers of several tokens are "
+        "mixed: swap the axes with .transpose(1, 2).",
+        turned="reshaped",
+    ),
+]
+
+
 def _basic(
     x, *, compare="dot", scale="none", own="included", normalise="softmax", axis=-1, mix="rows",
-    give="output first",
+    give="output first", turned="last two",
 ):  # fmt: skip
     a = F.normalize(x, dim=-1) if compare == "cosine" else x
     if compare == "features":
         a = x.mT
     size = {"root k": math.sqrt(x.shape[-1]), "k": x.shape[-1], "root T": math.sqrt(x.shape[1])}
-    scores = a @ a.mT / size.get(scale, 1.0)
+    scores = a @ _TURNED[turned](a) / size.get(scale, 1.0)
     if compare == "distance":
         scores = -torch.cdist(x, x)
     every = torch.ones(scores.shape[-2:], dtype=torch.bool)
@@ -166,6 +188,7 @@ def _basic_with_the_kernel(x):
             "x.mT @ x has shape (B, k, k); weights are between tokens, (B, T, T).",
             compare="features",
         ),
+        *_MISTURNED,
     ],
     hints=[
         "Three lines: scores, weights, outputs. Write the shape of each beside it.",
@@ -193,7 +216,7 @@ def basic_attention(x):
 
 def _roles(
     x, W_q, W_k, W_v, *, order="xW", shared="none", project="all", roles="right", scale="root",
-    axis=-1, normalise="once", mix="rows", give="output first",
+    axis=-1, normalise="once", mix="rows", give="output first", turned="last two",
 ):  # fmt: skip
     if shared == "all":
         W_k = W_v = W_q
@@ -215,7 +238,7 @@ def _roles(
     size = {
         "root": root, "k": root**2, "inverse": 1 / root, "root T": math.sqrt(x.shape[1])
     }.get(scale, 1.0)  # fmt: skip
-    scores = q @ k.mT / size
+    scores = q @ _TURNED[turned](k) / size
     weights = {
         "once": lambda: torch.softmax(scores, dim=axis),
         "twice": lambda: torch.softmax(torch.softmax(scores, dim=axis), dim=axis),
@@ -404,6 +427,7 @@ def _roles_in_one_product(x, W_q, W_k, W_v):
             "Here they are applied as x @ W; nn.Linear stores the transpose of that.",
             order="xWT",
         ),
+        *_MISTURNED,
     ],
     hints=[
         "First make three tensors of the shape of x: queries, keys, values.",
@@ -445,24 +469,27 @@ def place_layer(x):
     return x * torch.arange(1, len(x) + 1)[:, None]
 
 
-def _gap(layer, x, order, *, inside="order", outside="order", axis=0, distance="max"):
+def _gap(
+    layer, x, order, *,
+    inside="order", outside="order", axis=0, distance="max", sign="dropped",
+):  # fmt: skip
     def permuted(y, how):
         rows = {"order": order, "inverse": order.argsort(), "none": torch.arange(len(order))}[how]
         return y[rows] if axis == 0 else y[:, rows]
 
     difference = layer(permuted(x, inside)) - permuted(layer(x), outside)
+    signed = {"dropped": difference.abs(), "kept": difference, "turned": -difference}[sign]
     return {
-        "max": difference.abs().max,
-        "signed": difference.max,
-        "mean": difference.abs().mean,
-        "sum": difference.abs().sum,
+        "max": signed.max,
+        "mean": signed.mean,
+        "sum": signed.sum,
         "norm": difference.norm,
         "squared": difference.square().max,
         "mean square": difference.square().mean,
         "relative": lambda: difference.abs().max() / layer(x).abs().max(),
         "entry by entry": lambda: (difference / permuted(layer(x), outside)).abs().max(),
         "yes or no": lambda: difference.abs().max() < 1e-5,
-        "per token": difference.abs().amax(1).mean,
+        "per token": signed.amax(1).mean,
     }[distance]().item()
 
 
@@ -530,7 +557,8 @@ def _gap_by_a_matrix(layer, x, order):
             "the sign is kept",
             "averaging",
             "A large negative difference is a difference too: take the absolute value first.",
-            distance="signed",
+            {"sign": "turned"},
+            sign="kept",
         ),
         wrong(
             "the differences are averaged",
@@ -549,6 +577,7 @@ def _gap_by_a_matrix(layer, x, order):
             "averaging",
             "Asked for is the largest difference of one entry, not the root of the sum of squares.",
             distance="norm",
+            sign="dropped",
         ),
         wrong(
             "the difference is squared",
@@ -557,6 +586,7 @@ def _gap_by_a_matrix(layer, x, order):
             {"distance": "mean square"},
             distance="squared",
             axis=0,
+            sign="dropped",
         ),
         wrong(
             "the difference is divided by the size of the output",
@@ -565,12 +595,14 @@ def _gap_by_a_matrix(layer, x, order):
             {"distance": "entry by entry"},
             distance="relative",
             axis=0,
+            sign="dropped",
         ),
         wrong(
             "yes or no is given back",
             "averaging",
             "Asked for is how far, one number; 0 (up to rounding) is a yes.",
             distance="yes or no",
+            sign="dropped",
             inside="order",
             outside="order",
         ),
@@ -641,6 +673,26 @@ def equivariance_gap(layer, x, order):
             {"answer": 2 * 10 * 10 * 64 + 4 * 10 * 64 * 64},
             answer=2 * 10 * 10 * 64 + 3 * 10 * 64 * 64,
         ),
+        wrong(
+            "a third product is counted",
+            "counting",
+            "Queries, keys and values are all x, but there are two products: scores and "
+            "weighted sums.",
+            answer=3 * 10 * 10 * 64,
+        ),
+        wrong(
+            "additions are counted too",
+            "counting",
+            "Asked are multiplications alone; a dot product of size d has d of them.",
+            answer=4 * 10 * 10 * 64,
+        ),
+        wrong(
+            "only half of the pairs are counted",
+            "counting",
+            "Nothing is hidden here: every token meets every token, itself as well.",
+            {"answer": 2 * 45 * 64},
+            answer=2 * 55 * 64,
+        ),
     ],
     hints=[
         "How many scores are there, and what does one of them cost?",
@@ -688,6 +740,24 @@ def attention_multiplications():
             "Scores of size d cost d multiplications each: 2n²d, not 2n².",
             answer=2 * 64 * 64,
         ),
+        wrong(
+            "the output projection is forgotten, and only one product counted",
+            "counting",
+            "There are four projections and two products.",
+            answer=3 * 64,
+        ),
+        wrong(
+            "the ratio is turned round",
+            "counting",
+            "4 n d d = 2 n n d: divide both sides by 2 n d, and n is left alone.",
+            answer=64 // 2,
+        ),
+        wrong(
+            "the number of products is added, not compared",
+            "counting",
+            "Set the whole cost of the projections equal to the whole cost of the products.",
+            answer=4 * 64 * 64,
+        ),
     ],
     hints=[
         "One projection of n tokens costs n · d · d.",
@@ -714,9 +784,32 @@ def crossover_length():
         wrong(
             "a layer is taken to reach as far as it is wide",
             "off by one",
-            "Width 5 reaches 2 tokens to the left and 2 to the right, not 5.",
-            {"answer": 4},
-            answer=5,
+            "Width 5 reaches 2 tokens to the left and 2 to the right, not 5 to the left.",
+            answer=20 // 5,
+        ),
+        wrong(
+            "both sides of the kernel are counted",
+            "position",
+            "Of the 4 neighbours that a kernel of width 5 sees, only 2 lie to the left.",
+            answer=20 // 4,
+        ),
+        wrong(
+            "a layer is taken to reach as far as it is wide, and tokens are counted, not gaps",
+            "off by one",
+            "Width 5 reaches 2 tokens to the left, and the first token is 20 places away.",
+            answer=math.ceil(21 / 5),
+        ),
+        wrong(
+            "both sides of the kernel are counted, and tokens, not the gaps between them",
+            "off by one",
+            "Only 2 of the 4 neighbours lie to the left, and the first token is 20 places away.",
+            answer=math.ceil(21 / 4),
+        ),
+        wrong(
+            "the token itself is counted into the reach",
+            "off by one",
+            "Width 5 is the token itself and 2 on each side: a layer goes 2 places, not 3.",
+            answer=math.ceil(20 / 3),
         ),
         wrong(
             "every layer goes one token further",
@@ -882,23 +975,60 @@ def neighbour_layer(x):
     return (x + torch.cat([x[:1], x[:-1]])) / 2
 
 
-def _influence(layer, x, *, sides="right", change="one token", seen="any", diagonal="in"):
+def reading_layer(x):
+    """(T, k) -> (T, k): the sum so far of feature 1 alone, in all features."""
+    return x[:, 1:2].cumsum(0).expand_as(x)
+
+
+def writing_layer(x):
+    """(T, k) -> (T, k): the sum so far of all features, in feature 1 alone."""
+    return x.sum(1, keepdim=True).cumsum(0) * (torch.arange(x.shape[1]) == 1)
+
+
+def pre_norm_layer(x):
+    """(T, k) -> (T, k): the sum so far of normalised tokens."""
+    return F.layer_norm(x, x.shape[1:]).cumsum(0)
+
+
+def post_norm_layer(x):
+    """(T, k) -> (T, k): the sum so far, normalised."""
+    return F.layer_norm(x.cumsum(0), x.shape[1:])
+
+
+def _influence(
+    layer, x, *, sides="right", change="one token", seen="any", diagonal="in", meaning="moved"
+):
+    step = 1.0 + torch.arange(x.shape[1])  # (k,)
+    one = torch.zeros(x.shape[1])
+    one[{"feature 0": 0, "the last feature": -1}.get(change, 0)] = 1.0
     rows = []
     for j in range(len(x)):
         changed = x.clone()
-        if change == "one token":
-            changed[j] += 1.0
-        elif change == "one and all before":
-            changed[: j + 1] += 1.0
+        if change in ("doubled", "cleared"):
+            changed[j] *= 2.0 if change == "doubled" else 0.0
+        elif change.startswith("one and all"):
+            changed[: j + 1 if change == "one and all before" else None] += step
+            if change == "one and all after":
+                changed[:j] = x[:j]
         else:
-            changed[j:] += 1.0
-        moved = (layer(changed) - layer(x)).abs() > 1e-6  # (T, k)
-        rows.append({"any": moved.any(1), "all tokens": moved.any().expand(len(x))}[seen])
+            steps = {"one token": step, "all alike": torch.ones_like(step)}
+            changed[j] += steps.get(change, one)
+        difference = layer(changed) - layer(x)  # (T, k)
+        moved = difference.abs() > 1e-6
+        rows.append(
+            {
+                "any": moved.any(1),
+                "all tokens": moved.any().expand(len(x)),
+                "feature 0": moved[:, 0],
+                "the last feature": moved[:, -1],
+                "summed": difference.sum(1).abs() > 1e-5,
+            }[seen]
+        )
     reached = torch.stack(rows, dim=1)  # column j: the outputs that noticed token j
     reached = reached.T if sides == "swapped" else reached
     if diagonal == "out":
         reached = reached & ~torch.eye(len(x), dtype=torch.bool)
-    return ~reached if sides == "inverted" else reached
+    return ~reached if meaning == "inverted" else reached
 
 
 def _influence_by_gradient(layer, x):
@@ -924,6 +1054,11 @@ def _influence_by_gradient(layer, x):
         (attention_layer, *draw(522, (3, 4), scale=0.5)),
         (neighbour_layer, *draw(523, (4, 3))),
         (place_layer, *draw(524, (4, 2))),
+        (reading_layer, *draw(525, (4, 3))),
+        (writing_layer, *draw(528, (3, 3))),
+        (pre_norm_layer, *draw(526, (3, 4))),
+        (post_norm_layer, *draw(529, (4, 4))),
+        (running_sum_layer, draw(527, (3, 3))[0] * torch.tensor([[1.0], [0.0], [1.0]])),
     ],
     mistakes=[
         wrong(
@@ -936,7 +1071,7 @@ def _influence_by_gradient(layer, x):
             "the table is inverted",
             "mask meaning",
             "True where the output does depend on the token.",
-            sides="inverted",
+            meaning="inverted",
         ),
         wrong(
             "several tokens are changed at once",
@@ -958,6 +1093,42 @@ def _influence_by_gradient(layer, x):
             "An output may well depend on the token at its own place.",
             diagonal="out",
         ),
+        wrong(
+            "all features of a token are moved alike",
+            "position",
+            "A layer that begins with LayerNorm takes that out again: move each feature by "
+            "another amount.",
+            change="all alike",
+        ),
+        wrong(
+            "only one feature of a token is changed",
+            "position",
+            "A layer may read the other features only: change them all.",
+            {"change": "the last feature"},
+            change="feature 0",
+        ),
+        wrong(
+            "a token of zeros is not changed",
+            "position",
+            "Doubling it or setting it to 0 leaves it as it was: add something, or put another "
+            "token there.",
+            {"change": "cleared"},
+            change="doubled",
+        ),
+        wrong(
+            "only one feature of an output is looked at",
+            "position",
+            "The change may show in another feature: any(dim=1) asks them all.",
+            {"seen": "the last feature"},
+            seen="feature 0",
+        ),
+        wrong(
+            "differences are added with their signs",
+            "averaging",
+            "They may cancel, as behind a LayerNorm: take absolute values before adding, or "
+            "any(dim=1).",
+            seen="summed",
+        ),
     ],
     hints=[
         "You may run the layer as often as you like, on inputs of your choice.",
@@ -969,7 +1140,13 @@ def _influence_by_gradient(layer, x):
         lambda layer, x: (
             torch.stack(
                 [
-                    (layer(x * (1 - e[:, None]) + 3 * e[:, None]) != layer(x)).any(1)
+                    (
+                        (
+                            layer(x + e[:, None] * x.new_tensor([2.0, -1, 1, 4, 3])[: x.shape[1]])
+                            - layer(x)
+                        ).abs()
+                        > 1e-6
+                    ).any(1)
                     for e in torch.eye(len(x))
                 ]
             ).T
@@ -986,7 +1163,7 @@ def influence(layer, x):
     columns = []
     for j in range(len(x)):
         changed = x.clone()
-        changed[j] += 1.0
+        changed[j] += 1.0 + torch.arange(x.shape[1])  # another step for each feature
         columns.append((layer(changed) - layer(x)).abs().amax(dim=1) > 1e-6)  # (T,)
     return torch.stack(columns, dim=1)
 
@@ -1065,9 +1242,35 @@ def equal_rows():
         wrong(
             "the reach of a layer is taken to be its width",
             "position",
-            "A kernel of width 5 is centred: it reaches 2 places to each side, not 5 or 4.",
-            {"answer": 25 * 101 * 5 * 64 * 64},
+            "A kernel of width 5 is centred: it reaches 2 places to each side, not 5.",
+            {"answer": 21 * 101 * 5 * 64 * 64},
             answer=20 * 101 * 5 * 64 * 64,
+        ),
+        wrong(
+            "both sides of the kernel are counted",
+            "position",
+            "Of the 4 neighbours that a kernel of width 5 sees, only 2 lie to the left.",
+            {"answer": 26 * 101 * 5 * 64 * 64},
+            answer=25 * 101 * 5 * 64 * 64,
+        ),
+        wrong(
+            "one layer is counted, and the width is forgotten",
+            "counting",
+            "50 layers are needed, and each output reads 5 tokens.",
+            answer=101 * 64 * 64,
+        ),
+        wrong(
+            "each feature is taken to meet itself only",
+            "counting",
+            "From 64 to 64 features: each new feature reads all 64 of each token.",
+            {"answer": 101 * 5 * 64},
+            answer=50 * 101 * 5 * 64,
+        ),
+        wrong(
+            "one output for each layer is counted",
+            "counting",
+            "Every layer makes all 101 outputs.",
+            answer=50 * 5 * 64 * 64,
         ),
         wrong(
             "the width is forgotten in the cost",

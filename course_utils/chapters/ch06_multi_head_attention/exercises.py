@@ -19,9 +19,11 @@ from course_utils.checker.probes import draw
 NOTEBOOK = "06_multi_head_attention"
 
 
-def _split(x, num_heads, *, layout="right"):
+def _split(x, num_heads, *, layout="right", pieces="blocks"):
     batch, steps, d_model = x.shape
     d_head = d_model // num_heads
+    if pieces == "in turn":  # features h, 2h, ... to head 0
+        x = x.unflatten(-1, (d_head, num_heads)).mT.flatten(-2)
     if layout == "viewed":
         return x.reshape(batch, num_heads, steps, d_head)
     if layout == "interleaved":
@@ -73,12 +75,18 @@ _SPLIT_MISTAKES = [
     """,
     reference=_split,
     probes=[
-        (torch.arange(8.0).reshape(1, 2, 4), 2),
+        (torch.arange(12.0).reshape(1, 3, 4), 2),
         (torch.arange(72.0).reshape(2, 3, 12), 2),
         (torch.arange(60.0).reshape(1, 5, 12), 3),
     ],
     mistakes=[
-        *_SPLIT_MISTAKES,
+        _SPLIT_MISTAKES[0],
+        wrong(
+            "features are dealt out to the heads in turn",
+            "head layout",
+            "Head 0 gets the first d_head features, head 1 the next: (h, d_head) stand last.",
+            pieces="in turn",
+        ),
         wrong(
             "heads and positions are not swapped",
             "head layout",
@@ -103,12 +111,14 @@ _SPLIT_MISTAKES = [
             "head layout",
             "The last axis becomes (h, d_head): num_heads pieces of d_model / num_heads.",
             layout="sizes exchanged",
+            pieces="blocks",
         ),
         wrong(
             "each head gets all features",
             "head layout",
             "The features are shared out: each head gets d_model / num_heads of them.",
             layout="all to each",
+            pieces="blocks",
         ),
         wrong(
             "features stand before positions",
@@ -186,7 +196,7 @@ _MERGE_MISTAKES = [
     text="Undo `into_heads`: join the heads so that each token gets its features back.",
     reference=_merge,
     probes=[
-        (torch.arange(8.0).reshape(1, 2, 2, 2),),
+        (torch.arange(12.0).reshape(1, 2, 3, 2),),
         (torch.arange(72.0).reshape(2, 2, 3, 6),),
         (torch.arange(60.0).reshape(1, 3, 5, 4),),
     ],
@@ -1068,23 +1078,33 @@ def multi_head_parameters():
     return 4 * 64 * 64
 
 
-def _mirror(num_words, num_places, *, to="mirror", reads="place", hands="word", factor=100.0):
+def _mirror(num_words, num_places, *, to="mirror", reads="place", hands="word", factor=1000.0):
     words, places = torch.eye(num_words), torch.eye(num_places)
     no_words, no_places = torch.zeros(num_words, num_places), torch.zeros(num_places, num_words)
     asks_for = {
         "itself": places,
         "next": places.roll(1, 1),
         "off by one": places.flip(0).roll(1, 1),
+        "off by one, place 0 nowhere": places.flip(0).roll(1, 1)
+        * (torch.arange(num_places) > 0)[:, None],
         "first": places[:1].expand(num_places, -1),
     }.get(to, places.flip(0))
     if reads == "word":
         W_q = W_k = torch.cat([words, no_places])
         W_q = factor * W_q
     else:
-        W_q = factor * torch.cat([no_words, asks_for])
-        W_k = torch.cat([no_words, places])
+        rows = (
+            (lambda x: torch.cat([x, no_words]))
+            if reads == "first rows"
+            else (lambda x: torch.cat([no_words, x]))
+        )
+        W_q, W_k = factor * rows(asks_for), rows(places)
     place, word = torch.cat([no_words, places]), torch.cat([words, no_places])
-    W_v = {"place": place, "both": torch.eye(num_words + num_places)}.get(hands, word)
+    W_v = {
+        "place": place,
+        "both": torch.eye(num_words + num_places),
+        "last rows": torch.cat([no_places, words]),
+    }.get(hands, word)
     return W_q, W_k, W_v
 
 
@@ -1093,8 +1113,10 @@ def play_mirror(answer, num_words, num_places, ids):
     W_q, W_k, W_v = (W.double() for W in answer(num_words, num_places))
     x = torch.cat([F.one_hot(ids, num_words), torch.eye(num_places)], dim=1).double()
     weights = torch.softmax((x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1]), dim=-1)
-    sharp = bool(weights.amax(-1).min() > 0.99)
-    return {"looks at": weights.argmax(-1), "sharp": sharp, "hands over": x @ W_v}
+    even = weights.amax(-1) - weights.amin(-1) < 1e-6  # such a place looks nowhere, -1
+    sharp = bool((weights.amax(-1) > 0.99)[~even].all()) and not bool(even.all())
+    looks_at = torch.where(even, -1, weights.argmax(-1))
+    return {"looks at": looks_at, "sharp": sharp, "hands over": x @ W_v}
 
 
 @exercise(
@@ -1115,6 +1137,7 @@ def play_mirror(answer, num_words, num_places, ids):
         (5, 4, torch.tensor([0, 3, 4, 1])),
         (4, 5, torch.tensor([1, 3, 0, 1, 2])),
         (6, 6, torch.tensor([2, 2, 0, 5, 0, 1])),
+        (3, 24, torch.arange(24) % 5 % 3),
     ],
     mistakes=[
         wrong(
@@ -1133,6 +1156,7 @@ def play_mirror(answer, num_words, num_places, ids):
             "the mirror image is off by one",
             "off by one",
             "Places count from 0, so the mirror image of place 0 is T - 1.",
+            {"to": "off by one, place 0 nowhere"},
             to="off by one",
         ),
         wrong(
@@ -1162,8 +1186,28 @@ def play_mirror(answer, num_words, num_places, ids):
         wrong(
             "the weights are not sharp",
             "scale",
-            "A lead of 1 in the score is little for a softmax: make the queries larger.",
+            "A lead of 1, divided by the root of the columns, is little for a softmax: make the "
+            "queries larger.",
             factor=1.0,
+        ),
+        wrong(
+            "the weights are sharp for few places only",
+            "scale",
+            "Scores are divided by the root of the number of columns, and more places share "
+            "the weight: what does for 6 places is too little for 24.",
+            factor=20.0,
+        ),
+        wrong(
+            "W_q and W_k read the wrong rows",
+            "role of q, k, v",
+            "The word stands first, then the place: their first num_words rows are zero.",
+            reads="first rows",
+        ),
+        wrong(
+            "W_v reads the wrong rows",
+            "role of q, k, v",
+            "The word stands first: its numbers are handed over by the first num_words rows.",
+            hands="last rows",
         ),
     ],
     hints=[
@@ -1197,13 +1241,13 @@ def mirror_head(num_words, num_places):
     """
     places = torch.eye(num_places)
     no_words, no_places = torch.zeros(num_words, num_places), torch.zeros(num_places, num_words)
-    W_q = 50 * torch.cat([no_words, places.flip(0)])
+    W_q = 50 * num_places * torch.cat([no_words, places.flip(0)])
     W_k = torch.cat([no_words, places])
     W_v = torch.cat([torch.eye(num_words), no_places])
     return W_q, W_k, W_v
 
 
-def _written(heads, W_o, *, rows="blocks", shape="per head"):
+def _written(heads, W_o, *, rows="blocks", shape="per head", divided=False):
     h, d_head = heads.shape[1], heads.shape[3]
     if rows == "columns":
         blocks = W_o.T.reshape(h, d_head, -1)
@@ -1213,7 +1257,7 @@ def _written(heads, W_o, *, rows="blocks", shape="per head"):
         blocks = W_o.reshape(h, d_head, -1)  # (h, d_head, d_model)
     if rows == "first":
         blocks = blocks[:1].expand(h, -1, -1)
-    written = heads @ blocks  # (B, h, T, d_model)
+    written = heads @ blocks / (h if divided else 1)  # (B, h, T, d_model)
     if shape == "summed":
         return written.sum(1)
     if shape == "even":
@@ -1272,18 +1316,26 @@ def _written(heads, W_o, *, rows="blocks", shape="per head"):
             "head merging",
             "Heads do not write equal parts; multiply each by its own rows of W_o.",
             shape="even",
+            divided=False,
         ),
         wrong(
             "every head gets the whole output",
             "head merging",
             "Then the sum over the heads is h times too large.",
             shape="whole",
+            divided=False,
         ),
         wrong(
             "heads and positions are exchanged",
             "head merging",
             "The result is (B, T, h, d_model); the heads stay in front of the positions.",
             shape="heads last",
+        ),
+        wrong(
+            "what the heads write is divided by their number",
+            "averaging",
+            "The output is the sum of the heads, not their mean.",
+            divided=True,
         ),
     ],
     hints=[

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from course_utils.checker.common import worked_out
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 from course_utils.models.modern.rotary import rotate
@@ -561,6 +562,31 @@ def add_positions(x, table, offset):
             {"answer": (4, 5)},
             answer=(2, 3),
         ),
+        wrong(
+            "the larger number stands first",
+            "position",
+            "These are the columns; the answer wants the smaller number first.",
+            answer=(7, 6),
+        ),
+        wrong(
+            "the fastest pair is given, counted from 1",
+            "frequency",
+            "Pair 0 in columns 0 and 1 turns fastest.",
+            answer=(1, 2),
+        ),
+        wrong(
+            "the columns are taken from two blocks, and count from 1",
+            "sine and cosine",
+            "The sine and the cosine of a frequency stand side by side, and columns are "
+            "numbered from 0.",
+            answer=(4, 8),
+        ),
+        wrong(
+            "the fastest frequency is given, in two blocks",
+            "frequency",
+            "Pair 0 turns fastest, and a pair stands side by side.",
+            answer=(0, 4),
+        ),
     ],
     hints=[
         "Four pairs of columns, i = 0 to 3, each with one frequency.",
@@ -571,6 +597,10 @@ def add_positions(x, table, offset):
 def slowest_columns():
     """The two columns that change most slowly for d_model = 8, smaller number first:"""
     return (6, 7)
+
+
+def _wave(*, turn=2 * math.pi, power=4 / 8, sign=1):
+    return turn * 10000 ** (sign * power)
 
 
 @exercise(
@@ -584,42 +614,57 @@ def slowest_columns():
     An expression with `math.pi` is welcome.
     """,
     mistakes=[
-        wrong(
-            "the full turn of 2 pi is forgotten",
-            "frequency",
-            "100 positions turn the pair by one radian; a full turn has 2 pi of them.",
-            answer=100.0,
-        ),
-        wrong(
-            "half a turn is given",
-            "frequency",
-            "After pi the sine is back at 0, but the cosine is at -1.",
-            answer=100 * math.pi,
-        ),
-        wrong(
-            "the exponent is i / d, not 2i / d",
-            "frequency",
-            "Columns 4 and 5 are pair i = 2, so the exponent is 4 / 8.",
-            answer=2 * math.pi * 10,
-        ),
-        wrong(
-            "the exponent is 4i / d, not 2i / d",
-            "frequency",
-            "Columns 4 and 5 are pair i = 2, so the exponent is 4 / 8.",
-            answer=2 * math.pi * 10000,
-        ),
-        wrong(
-            "the wavelength of a neighbouring pair is given",
-            "off by one",
-            "Columns 4 and 5 are pair i = 2: pairs count from 0.",
-            answer=2 * math.pi * 10000 ** (6 / 8),
-        ),
-        wrong(
-            "the frequency is given",
-            "frequency",
-            "1/100 is the angle of one step; how many steps make a full turn?",
-            {"answer": 2 * math.pi / 100},
-            answer=0.01,
+        *worked_out(
+            _wave,
+            wrong(
+                "the full turn of 2 pi is forgotten",
+                "frequency",
+                "100 positions turn the pair by one radian; a full turn has 2 pi of them.",
+                turn=1.0,
+            ),
+            wrong(
+                "half a turn is given",
+                "frequency",
+                "After pi the sine is back at 0, but the cosine is at -1.",
+                turn=math.pi,
+            ),
+            wrong(
+                "degrees are counted",
+                "frequency",
+                "Positions times frequencies are radians: a full turn is 2 pi, not 360.",
+                turn=360.0,
+            ),
+            wrong(
+                "the exponent is i / d, not 2i / d",
+                "frequency",
+                "Columns 4 and 5 are pair i = 2, so the exponent is 4 / 8.",
+                power=2 / 8,
+            ),
+            wrong(
+                "the exponent is 4i / d, not 2i / d",
+                "frequency",
+                "Columns 4 and 5 are pair i = 2, so the exponent is 4 / 8.",
+                power=8 / 8,
+            ),
+            wrong(
+                "the exponent counts the column, not the pair",
+                "frequency",
+                "Columns 4 and 5 turn at one speed: pair i = 2, so the exponent of both is 4 / 8.",
+                power=5 / 8,
+            ),
+            wrong(
+                "the wavelength of a neighbouring pair is given",
+                "off by one",
+                "Columns 4 and 5 are pair i = 2: pairs count from 0.",
+                {"power": 2 / 8},
+                power=6 / 8,
+            ),
+            wrong(
+                "the power is turned round",
+                "frequency",
+                "10000^(-4/8) is the angle of one step; how many steps make a full turn?",
+                sign=-1,
+            ),
         ),
     ],
     hints=[
@@ -734,7 +779,7 @@ def look_back(steps, d):
 
 def _halves(
     x, positions, *, pairs="halves", turn=1, speeds="own", start="given", order="halves",
-    signs="rotation",
+    signs="rotation", angles="as a whole",
 ):  # fmt: skip
     d = x.shape[-1]
     pair = torch.arange(d // 2, dtype=torch.float64)
@@ -744,8 +789,12 @@ def _halves(
     cos, sin = angle.cos(), angle.sin()
     x = x.double()
     a, b = (x[..., 0::2], x[..., 1::2]) if pairs == "neighbours" else x.chunk(2, dim=-1)
+    if angles == "each twice":  # laid out for neighbours: 0, 0, 1, 1, ...
+        (cos, cos_b), (sin, sin_b) = (z.repeat_interleave(2, -1).chunk(2, -1) for z in (cos, sin))
+    else:
+        cos_b, sin_b = cos, sin
     new_a = a * cos - b * sin
-    new_b = (a * sin + b * cos) if signs == "rotation" else (b * cos - a * sin)
+    new_b = (a * sin_b + b * cos_b) if signs == "rotation" else (b * cos_b - a * sin_b)
     if order == "neighbours":
         return torch.stack([new_a, new_b], dim=-1).flatten(-2).float()
     return torch.cat([new_a, new_b], dim=-1).float()
@@ -830,6 +879,15 @@ def _halves_by_swapping(x, positions):
             "position",
             "The positions are an argument: a cached sentence goes on at a later place.",
             start="zero",
+        ),
+        wrong(
+            "the angles are laid out for neighbours",
+            "frequency",
+            "Columns i and i + d/2 turn by one angle: torch.cat([angle, angle], -1), not "
+            "repeat_interleave.",
+            angles="each twice",
+            pairs="halves",
+            order="halves",
         ),
     ],
     hints=[
@@ -948,6 +1006,11 @@ def two_sided_bias(T, back, ahead):
     return torch.where(before >= 0, -back * before, ahead * before)
 
 
+def _ratio(*, slope=0.5, steps=6, base=math.e, sign=1):
+    cost = sign * slope * steps
+    return cost if base == "none" else base**cost
+
+
 @exercise(
     kind="value",
     asks="transfer",
@@ -961,31 +1024,45 @@ def two_sided_bias(T, back, ahead):
     `math.exp` is welcome.
     """,
     mistakes=[
-        wrong(
-            "the difference of the scores is given",
-            "normalisation",
-            "The scores differ by that much; weights go through a softmax, so take e to it.",
-            answer=3.0,
-        ),
-        wrong(
-            "the ratio is upside down",
-            "position",
-            "That is how much the far key gets of the near one's weight.",
-            answer=math.exp(-3),
-        ),
-        wrong(
-            "a power of 2 is taken",
-            "normalisation",
-            "Softmax raises e to the scores; powers of 2 stand in the slopes only.",
-            {"answer": 64.0},
-            answer=8.0,
-        ),
-        wrong(
-            "the slope is forgotten",
-            "scale",
-            "Each step costs 1/2, not 1.",
-            {"answer": 6.0},
-            answer=math.exp(6),
+        *worked_out(
+            _ratio,
+            wrong(
+                "the difference of the scores is given",
+                "normalisation",
+                "The scores differ by that much; weights go through a softmax, so take e to it.",
+                base="none",
+            ),
+            wrong(
+                "the ratio is upside down",
+                "position",
+                "That is how much the far key gets of the near one's weight.",
+                sign=-1,
+            ),
+            wrong(
+                "a power of 2 is taken",
+                "normalisation",
+                "Softmax raises e to the scores; powers of 2 stand in the slopes only.",
+                base=2.0,
+            ),
+            wrong(
+                "the slope is forgotten",
+                "scale",
+                "Each step costs 1/2, not 1.",
+                slope=1.0,
+            ),
+            wrong(
+                "steps are divided by the slope",
+                "scale",
+                "n steps cost the slope times n: 6 steps at 1/2 make 3.",
+                slope=2.0,
+            ),
+            wrong(
+                "the distance is off by one",
+                "off by one",
+                "6 steps back is a distance of 6, and the token itself has the distance 0.",
+                {"steps": 7},
+                steps=5,
+            ),
         ),
     ],
     hints=[
@@ -1085,6 +1162,11 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
     where = positions.double()
     if given == "share":
         where = where / where.max().clamp(min=1) * 50
+    if given == "rows":
+        where = torch.arange(len(positions)).double()
+    if given == "drawn":
+        generator = torch.Generator().manual_seed(int(where.sum()))
+        return torch.rand(len(positions), d, generator=generator) * 2 - 1
     if ends:
         where = where.clamp(max=2000)
     speeds = {
@@ -1141,8 +1223,10 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
         wrong(
             "the code of a position depends on the others",
             "position",
-            "Property 4: dividing by the length or by the largest position makes a step mean "
-            "something else in each sentence.",
+            "Property 4: make it of the position's own number alone: no row number, no length or "
+            "largest position of what was given, no new draw of random numbers.",
+            {"given": "rows"},
+            {"given": "drawn", "design": "waves"},
             given="share",
         ),
         wrong(

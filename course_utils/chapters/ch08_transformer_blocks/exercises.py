@@ -2,12 +2,12 @@
 
 import functools
 import math
-from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course_utils.checker.common import mixed_up, worked_out
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 from course_utils.models.attention import MultiHeadAttention
@@ -1153,7 +1153,8 @@ class TinyDecoderBlock(nn.Module):
         return x + self.ffn(self.norms[2](x))
 
 
-_SIZES = SimpleNamespace(attention=4 * 64 * 64, ffn=2 * 64 * 256 + 256 + 64, norms=4 * 64)
+def _block_size(*, attention=4 * 64 * 64, ffn=2 * 64 * 256 + 256 + 64, norms=4 * 64):
+    return attention + ffn + norms
 
 
 @exercise(
@@ -1167,47 +1168,57 @@ _SIZES = SimpleNamespace(attention=4 * 64 * 64, ffn=2 * 64 * 256 + 256 + 64, nor
     four maps of its attention have no biases; all else has what it usually has.
     """,
     mistakes=[
-        wrong(
-            "the norms are forgotten",
-            "counting",
-            "Each of the two norms has a scale and a shift for each feature.",
-            answer=_SIZES.attention + _SIZES.ffn,
-        ),
-        wrong(
-            "half of the norms' parameters is missing",
-            "counting",
-            "There are two norms, and each has both a scale and a shift, 64 + 64 numbers.",
-            answer=_SIZES.attention + _SIZES.ffn + _SIZES.norms // 2,
-        ),
-        wrong(
-            "the biases of the feed-forward network are forgotten",
-            "counting",
-            "Its two layers have 256 and 64 biases.",
-            answer=_SIZES.attention + 2 * 64 * 256 + _SIZES.norms,
-        ),
-        wrong(
-            "one layer of the feed-forward network is forgotten",
-            "counting",
-            "It leads from 64 to 256 features and back.",
-            answer=_SIZES.attention + 64 * 256 + 256 + _SIZES.norms,
-        ),
-        wrong(
-            "W_o is forgotten",
-            "counting",
-            "Queries, keys, values and output: four matrices of 64 x 64.",
-            answer=3 * 64 * 64 + _SIZES.ffn + _SIZES.norms,
-        ),
-        wrong(
-            "biases of attention are counted",
-            "counting",
-            "Here its four maps have none.",
-            answer=_SIZES.attention + 4 * 64 + _SIZES.ffn + _SIZES.norms,
-        ),
-        wrong(
-            "the heads multiply the count",
-            "counting",
-            "The heads share the 64 features: 4 heads cost what 1 costs.",
-            answer=4 * _SIZES.attention + _SIZES.ffn + _SIZES.norms,
+        *worked_out(
+            _block_size,
+            wrong(
+                "the norms are forgotten",
+                "counting",
+                "Each of the two norms has a scale and a shift for each feature.",
+                norms=0,
+            ),
+            wrong(
+                "half of the norms' parameters is missing",
+                "counting",
+                "There are two norms, and each has both a scale and a shift, 64 + 64 numbers.",
+                norms=2 * 64,
+            ),
+            wrong(
+                "the biases of the feed-forward network are forgotten",
+                "counting",
+                "Its two layers have 256 and 64 biases.",
+                ffn=2 * 64 * 256,
+            ),
+            wrong(
+                "one bias of the feed-forward network is forgotten",
+                "counting",
+                "Its two layers have 256 and 64 biases.",
+                {"ffn": 2 * 64 * 256 + 64},
+                ffn=2 * 64 * 256 + 256,
+            ),
+            wrong(
+                "one layer of the feed-forward network is forgotten",
+                "counting",
+                "It leads from 64 to 256 features and back.",
+                ffn=64 * 256 + 256,
+            ),
+            wrong(
+                "W_o is forgotten",
+                "counting",
+                "Queries, keys, values and output: four matrices of 64 x 64.",
+                attention=3 * 64 * 64,
+            ),
+            wrong(
+                "biases of attention are counted",
+                "counting",
+                "Here its four maps have none.",
+                attention=4 * 64 * 64 + 4 * 64,
+            ),
+            wrong(
+                "the heads multiply the count",
+                "counting",
+                "The heads share the 64 features: 4 heads cost what 1 costs.",
+                attention=4 * 4 * 64 * 64,
+            ),
         ),
     ],
     hints=[
@@ -1232,35 +1243,56 @@ def encoder_block_parameters():
     `nn.LayerNorm(24)` take?
     """,
     mistakes=[
-        wrong(
-            "one mean per sentence and feature is counted",
-            "norm statistics",
-            "The mean runs over the features and not the positions.",
-            answer=2 * 24,
-        ),
-        wrong(
-            "one mean per sentence is counted",
-            "norm statistics",
-            "That would be nn.LayerNorm([100, 24]).",
-            answer=2,
-        ),
-        wrong(
-            "one mean per feature is counted",
-            "norm statistics",
-            "That is BatchNorm.",
-            answer=24,
-        ),
-        wrong(
-            "the sentences are left out",
-            "norm statistics",
-            "Both sentences have 100 tokens.",
-            answer=100,
-        ),
-        wrong(
-            "every number is counted",
-            "norm statistics",
-            "A mean is taken over 24 numbers, so there are fewer means than numbers.",
-            answer=2 * 100 * 24,
+        *worked_out(
+            lambda *, count=2 * 100, each=1: count * each,
+            wrong(
+                "one mean per sentence and feature is counted",
+                "norm statistics",
+                "The mean runs over the features and not the positions.",
+                count=2 * 24,
+            ),
+            wrong(
+                "one mean per position and feature is counted",
+                "norm statistics",
+                "The mean runs over the features and not the sentences.",
+                count=100 * 24,
+            ),
+            wrong(
+                "one mean per sentence is counted",
+                "norm statistics",
+                "That would be nn.LayerNorm([100, 24]).",
+                count=2,
+            ),
+            wrong(
+                "one mean per feature is counted",
+                "norm statistics",
+                "That is BatchNorm.",
+                count=24,
+            ),
+            wrong(
+                "the sentences are left out",
+                "norm statistics",
+                "Both sentences have 100 tokens.",
+                count=100,
+            ),
+            wrong(
+                "every number is counted",
+                "norm statistics",
+                "A mean is taken over 24 numbers, so there are fewer means than numbers.",
+                count=2 * 100 * 24,
+            ),
+            wrong(
+                "a single mean is counted",
+                "norm statistics",
+                "Each token has a mean of its own.",
+                count=1,
+            ),
+            wrong(
+                "the variances are counted, too",
+                "norm statistics",
+                "Asked are the means alone.",
+                each=2,
+            ),
         ),
     ],
     hints=[
@@ -1286,35 +1318,56 @@ def layer_norm_means():
     take?
     """,
     mistakes=[
-        wrong(
-            "one mean per position and feature is counted",
-            "norm statistics",
-            "The mean runs over the sentences and the positions.",
-            answer=100 * 24,
-        ),
-        wrong(
-            "one mean per token is counted",
-            "norm statistics",
-            "That is LayerNorm.",
-            answer=2 * 100,
-        ),
-        wrong(
-            "one mean per sentence and feature is counted",
-            "norm statistics",
-            "The mean runs over the sentences, too: that is why it needs a batch.",
-            answer=2 * 24,
-        ),
-        wrong(
-            "one mean per position is counted",
-            "norm statistics",
-            "Features are kept apart, positions are not.",
-            answer=100,
-        ),
-        wrong(
-            "a single mean is counted",
-            "norm statistics",
-            "Features are kept apart.",
-            answer=1,
+        *worked_out(
+            lambda *, count=24, each=1: count * each,
+            wrong(
+                "one mean per position and feature is counted",
+                "norm statistics",
+                "The mean runs over the sentences and the positions.",
+                count=100 * 24,
+            ),
+            wrong(
+                "one mean per token is counted",
+                "norm statistics",
+                "That is LayerNorm.",
+                count=2 * 100,
+            ),
+            wrong(
+                "one mean per sentence and feature is counted",
+                "norm statistics",
+                "The mean runs over the sentences, too: that is why it needs a batch.",
+                count=2 * 24,
+            ),
+            wrong(
+                "one mean per position is counted",
+                "norm statistics",
+                "Features are kept apart, positions are not.",
+                count=100,
+            ),
+            wrong(
+                "one mean per sentence is counted",
+                "norm statistics",
+                "Features are kept apart, sentences are not.",
+                count=2,
+            ),
+            wrong(
+                "every number is counted",
+                "norm statistics",
+                "A mean is taken over all sentences and positions of a feature.",
+                count=2 * 100 * 24,
+            ),
+            wrong(
+                "a single mean is counted",
+                "norm statistics",
+                "Features are kept apart.",
+                count=1,
+            ),
+            wrong(
+                "the variances are counted, too",
+                "norm statistics",
+                "Asked are the means alone.",
+                each=2,
+            ),
         ),
     ],
     hints=[
@@ -1339,17 +1392,39 @@ def batch_norm_means():
     what factor is the gradient multiplied on its way from the last output to the first input?
     """,
     mistakes=[
-        wrong(
-            "the residual connections are forgotten",
-            "residual",
-            "0.1 to the power of 10 is what remains without them.",
-            answer=0.1**10,
-        ),
-        wrong(
-            "only the direct path is counted",
-            "residual",
-            "The derivative of x + F(x) is 1 + F'(x): the sub-layers have a share in it.",
-            answer=1,
+        *worked_out(
+            lambda *, factor=1.1, layers=10: factor**layers,
+            wrong(
+                "the residual connections are forgotten",
+                "residual",
+                "0.1 for each layer is what remains without them.",
+                factor=0.1,
+            ),
+            wrong(
+                "only the direct path is counted",
+                "residual",
+                "The derivative of x + F(x) is 1 + F'(x): the sub-layers have a share in it.",
+                factor=1,
+            ),
+            wrong(
+                "the share of the sub-layer is subtracted",
+                "residual",
+                "The derivative of x + F(x) is 1 + F'(x).",
+                factor=0.9,
+            ),
+            wrong(
+                "one layer is counted",
+                "residual",
+                "Each of the ten layers multiplies the gradient.",
+                layers=1,
+            ),
+            wrong(
+                "a layer is miscounted",
+                "off by one",
+                "Ten layers, ten factors.",
+                {"layers": 11},
+                layers=9,
+            ),
         ),
         wrong(
             "the layers are added",
@@ -1357,19 +1432,6 @@ def batch_norm_means():
             "The factors of layers that follow each other multiply.",
             {"answer": 10 * 1.1},
             answer=1 + 10 * 0.1,
-        ),
-        wrong(
-            "one layer is counted",
-            "residual",
-            "Each of the ten layers multiplies the gradient.",
-            answer=1.1,
-        ),
-        wrong(
-            "a layer is miscounted",
-            "off by one",
-            "Ten layers, ten factors.",
-            {"answer": 1.1**11},
-            answer=1.1**9,
         ),
     ],
     hints=[
@@ -1397,6 +1459,8 @@ def _absolute(d, *, form="right"):
         W_1 = torch.cat([eye, eye], 1)
     elif form == "averaged":
         W_2 = W_2 / 2
+    elif form == "other axis":
+        W_1, W_2 = torch.cat([eye, -eye]), torch.cat([eye, eye], 1)
     elif form == "features mixed":
         W_2 = torch.ones(2 * d, d)
     return W_1, b_1, W_2, b_2
@@ -1473,6 +1537,13 @@ def _absolute_by_correction(d):
             "Each feature of the result belongs to one feature of the input.",
             form="features mixed",
         ),
+        wrong(
+            "the identities are joined along the other axis",
+            "projection",
+            "x @ W_1: W_1 has a row for each feature and a column for each hidden unit, W_2 "
+            "the other way round.",
+            form="other axis",
+        ),
     ],
     hints=[
         "One feature first, d = 1. What does relu(x) give for 2 and for -3, and what relu(-x)?",
@@ -1544,6 +1615,18 @@ def absolute_network(d):
             "residual",
             "Adding keeps what was there: a stack that loses its input has no residual connection.",
             answer="DCBA",
+        ),
+        *mixed_up(
+            "CDBA",
+            {
+                "plain": "Plain layers lose what they read: nothing brings the spread back.",
+                "residual only": "Without a norm each layer adds in proportion to what it reads, "
+                "and that multiplies.",
+                "post-norm": "Post-norm normalises the stream itself, after every sum.",
+                "pre-norm": "In pre-norm every sub-layer adds about the same: slow growth.",
+            },
+            "norm place",
+            but=("CABD", "CDAB", "BDCA", "DCBA"),
         ),
     ],
     hints=[
@@ -1617,7 +1700,10 @@ def leak_past_the_mask():
     return "c"
 
 
-def _parallel(x, attention, ffn, norm, mask, *, form="right", masked="yes"):
+def _parallel(
+    x, attention, ffn, norm, mask, *,
+    form="right", masked="yes", attention_reads="norm", network_reads="norm", stream="x",
+):  # fmt: skip
     mask = {"yes": mask, "inverted": ~mask}.get(masked)
     read = norm(x)
 
@@ -1633,10 +1719,9 @@ def _parallel(x, attention, ffn, norm, mask, *, form="right", masked="yes"):
         return norm(x + attend(x) + ffn(x))
     if form == "nobody reads the norm":
         return x + attend(x) + ffn(x)
-    a = attend(x if form == "attention reads x" else read)
-    f = ffn(x if form == "network reads x" else read)
-    stream = {"no residual": 0 * x, "two residuals": 2 * x, "normed stream": read}.get(form, x)
-    return stream + a + f
+    a = attend(x if attention_reads == "x" else read)
+    f = ffn(x if network_reads == "x" else read)
+    return {"none": 0 * x, "twice": 2 * x, "normed": read}.get(stream, x) + a + f
 
 
 def _parallel_in_place(x, attention, ffn, norm, mask):
@@ -1681,54 +1766,66 @@ def _parallel_in_place(x, attention, ffn, norm, mask):
             "block order",
             "That is the pre-norm block of the chapter; here both read the same norm of x.",
             form="one after the other",
+            attention_reads="norm",
+            network_reads="norm",
+            stream="x",
         ),
         wrong(
             "the network reads what attention gives",
             "block order",
             "Neither waits for the other: both read norm(x).",
             form="network reads attention",
+            attention_reads="norm",
+            network_reads="norm",
+            stream="x",
         ),
         wrong(
             "the sum is normalised, not what the two read",
             "norm place",
             "It is a pre-norm block: norm(x) is read, and the sum stays as it is.",
             form="post-norm",
+            attention_reads="norm",
+            network_reads="norm",
+            stream="x",
         ),
         wrong(
             "nothing is normalised",
             "norm place",
             "Both read norm(x).",
             form="nobody reads the norm",
+            attention_reads="norm",
+            network_reads="norm",
+            stream="x",
         ),
         wrong(
             "attention reads the stream without its norm",
             "norm place",
             "Both read norm(x).",
-            form="attention reads x",
+            attention_reads="x",
         ),
         wrong(
             "the network reads the stream without its norm",
             "norm place",
             "Both read norm(x).",
-            form="network reads x",
+            network_reads="x",
         ),
         wrong(
             "the residual connection is missing",
             "residual",
             "What both give is added to x.",
-            form="no residual",
+            stream="none",
         ),
         wrong(
             "the stream is added twice",
             "residual",
             "One sum of three: x, what attention gives, what the network gives.",
-            form="two residuals",
+            stream="twice",
         ),
         wrong(
             "the residual connection carries the normalised stream",
             "residual",
             "Only the two parts read norm(x); what is added to is x itself.",
-            form="normed stream",
+            stream="normed",
         ),
         wrong(
             "the mask is not passed on",
@@ -1944,7 +2041,15 @@ def _what_holds(answer, x):
     same = functools.partial(torch.allclose, rtol=1e-2, atol=1e-2, equal_nan=True)
     silent = (x == 0).all(-1)  # (B, T): tokens of zeros
     heard = y[~silent]  # (n, d)
-    size = heard.square().mean(-1).sqrt()
+    wide = [_some_tokens(d, 2, 3, d) for d in (16, 32)]  # sizes are asked of these
+    sizes = [
+        answer(factor * z)[(z != 0).any(-1)].square().mean(-1).sqrt()
+        for z in wide
+        for factor in (1, 100)
+    ]
+    zeros = [
+        answer(z) for z in (torch.zeros_like(x), x * (torch.arange(len(x)) > 0)[:, None, None])
+    ]
     layer_norm = F.layer_norm(x, x.shape[-1:])[~silent]
     return {
         "gives a token the same, whatever else its sentence holds": all(
@@ -1953,25 +2058,38 @@ def _what_holds(answer, x):
         "gives a sentence the same, whatever else the batch holds": all(
             same(answer(x[b : b + 1]), y[b : b + 1]) for b in range(x.shape[0])
         ),
-        "does not hear how loud a token is": same(answer(100 * x)[~silent], heard),
-        "gives numbers of size 0.3 to 3": bool((size > 0.3).all() and (size < 3).all()),
-        "gives finite numbers for a token of zeros": y[silent].isfinite().all().item(),
+        "does not hear how loud a token is": same(answer(100 * x)[~silent], heard)
+        and all(same(answer(_louder(x, at))[at], y[at]) for at in map(tuple, (~silent).nonzero())),
+        "gives numbers of size 0.3 to 3": all(
+            bool((size > 0.3).all() and (size < 3).all()) for size in sizes
+        ),
+        "gives finite numbers for a token of zeros": y[silent].isfinite().all().item()
+        and all(z.isfinite().all().item() for z in zeros),
         "tells a token from its opposite": not same(answer(-x)[~silent], heard),
         "is not the LayerNorm of this chapter": not same(heard, layer_norm),
     }
 
 
-def _own_norm(x, *, form="root mean square"):
-    if form == "none":
-        return x
-    if form == "layer norm":
-        return F.layer_norm(x, x.shape[-1:])
-    over = {"of the sentence": (-2, -1), "of the batch": (0, 1)}.get(form, -1)
-    eps = 0.0 if form == "no eps" else 1e-8
+def _louder(x, at):
+    """The same tokens, one of them, at (sentence, position), 100 times as large."""
+    changed = x.clone()
+    changed[at] *= 100
+    return changed
+
+
+def _own_norm(x, *, form="root mean square", over=-1, eps=1e-8, length="root d", signs="kept"):
+    if form != "root mean square":
+        return {
+            "none": lambda: x,
+            "layer norm": lambda: F.layer_norm(x, x.shape[-1:]),
+            "tanh": x.tanh,
+            "softmax": lambda: x.softmax(-1) * x.shape[-1],
+            "large eps": lambda: x / (x.square().mean(-1, keepdim=True).sqrt() + 0.1),
+        }[form]()
     y = x / (x.square().mean(over, keepdim=True) + eps).sqrt()
-    if form == "length 1":
+    if length == "1":
         y = y / x.shape[-1] ** 0.5
-    return y.abs() if form == "no signs" else y
+    return y.abs() if signs == "lost" else y
 
 
 def _some_tokens(seed, *shape):
@@ -2005,42 +2123,55 @@ def _some_tokens(seed, *shape):
             "norm statistics",
             "Property 7: what else could one divide by, and does the mean have to go?",
             form="layer norm",
+            over=-1,
+            eps=1e-8,
+            length="root d",
+            signs="kept",
         ),
         wrong(
             "tokens of a sentence share one number",
             "norm statistics",
             "Property 1: divide each token by a number of its own, (B, T, 1).",
-            form="of the sentence",
+            over=(-2, -1),
         ),
         wrong(
             "sentences of a batch share numbers",
             "norm statistics",
             "Properties 1 and 2: only the last axis may be averaged over.",
-            form="of the batch",
+            {"over": (0, 1, 2)},
+            over=(0, 1),
         ),
         wrong(
-            "nothing is normalised",
+            "the loudness of a token is still heard",
             "norm place",
-            "Property 3: a token that is 100 times as large has to come out the same.",
+            "Property 3: a token that is 100 times as large has to come out the same: divide it by "
+            "a measure of its own size, and let what is added to that be tiny.",
+            {"form": "tanh"},
+            {"form": "softmax"},
+            {"form": "large eps"},
             form="none",
+            over=-1,
+            eps=1e-8,
+            length="root d",
+            signs="kept",
         ),
         wrong(
             "a token of zeros is divided by zero",
             "variance",
             "Property 5: a small number below the root, or a least divisor, keeps it finite.",
-            form="no eps",
+            eps=0.0,
         ),
         wrong(
             "tokens have length 1",
             "variance",
             "Property 4: with length 1 the numbers get smaller the more features there are.",
-            form="length 1",
+            length="1",
         ),
         wrong(
             "signs are lost",
             "activation",
             "Property 6: x and -x must not come out the same.",
-            form="no signs",
+            signs="lost",
         ),
     ],
     hints=[
@@ -2054,6 +2185,7 @@ def _some_tokens(seed, *shape):
         lambda x: x / (x.abs().mean(-1, keepdim=True) + 1e-9),
         lambda x: x / x.abs().amax(-1, keepdim=True).clamp(min=1e-9) * 1.5,
         lambda x: F.normalize(x, dim=-1) * x.shape[-1] ** 0.5,
+        lambda x: x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt(),
     ],
 )
 def own_norm(x):

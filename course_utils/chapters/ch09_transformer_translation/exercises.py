@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.chapters.ch02_masked_softmax.exercises import CAUSAL_MISTAKES, visible_keys
+from course_utils.checker.common import worked_out
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
@@ -845,36 +846,52 @@ def cached_step(x, cache, table, W_q, W_k, W_v):
     far (1 token, 2 tokens, ..., 20 tokens) are computed anew. How many keys is that in one layer?
     """,
     mistakes=[
-        wrong(
-            "the number with a cache is given",
-            "cache",
-            "With a cache each key is computed once, 20 in all; without it again at every step.",
-            answer=20,
-        ),
-        wrong(
-            "every step is taken to be full length",
-            "cache",
-            "The prefix grows: step t computes t keys, not 20.",
-            answer=400,
-        ),
-        wrong(
-            "the last or the first step is left out",
-            "off by one",
-            "1 + 2 + ... + 20 has 20 terms.",
-            {"answer": 209},
-            answer=190,
-        ),
-        wrong(
-            "values are counted, too",
-            "counting",
-            "Each token has a key and a value; only the keys are asked for.",
-            answer=420,
-        ),
-        wrong(
-            "the average is taken to be 10",
-            "off by one",
-            "The mean of 1 to 20 is 10.5.",
-            answer=200,
+        *worked_out(
+            lambda *, keys=20 * 21 // 2, each=1: keys * each,
+            wrong(
+                "the number with a cache is given",
+                "cache",
+                "With a cache each key is computed once, 20 in all; without it, at every step.",
+                keys=20,
+            ),
+            wrong(
+                "every step is taken to be full length",
+                "cache",
+                "The prefix grows: step t computes t keys, not 20.",
+                keys=20 * 20,
+            ),
+            wrong(
+                "the last or the first step is left out",
+                "off by one",
+                "1 + 2 + ... + 20 has 20 terms.",
+                {"keys": 209},
+                keys=190,
+            ),
+            wrong(
+                "one step too many is counted",
+                "off by one",
+                "1 + 2 + ... + 20 has 20 terms.",
+                keys=21 * 22 // 2,
+            ),
+            wrong(
+                "the average is taken to be 10",
+                "off by one",
+                "The mean of 1 to 20 is 10.5.",
+                keys=200,
+            ),
+            wrong(
+                "the half is forgotten",
+                "averaging",
+                "1 + 2 + ... + n is n (n + 1) / 2: 20 terms of 10.5 on average.",
+                {"keys": 20 * 19},
+                keys=20 * 21,
+            ),
+            wrong(
+                "values are counted, too",
+                "counting",
+                "Each token has a key and a value; only the keys are asked for.",
+                each=2,
+            ),
         ),
     ],
     hints=[
@@ -1035,6 +1052,10 @@ def toy_decoder(seed, sees, vocabulary=5):
     sees = torch.tensor(sees, dtype=torch.float32)
     steps = len(sees)
     table, places, W = draw(seed, (vocabulary, 4), (steps, 4), (4, vocabulary))
+    if seed % 2:  # nothing shows in logit 0
+        W[:, 0] = 0.0
+    else:  # the changes of all logits sum to 0
+        W -= W.mean(1, keepdim=True)
 
     def logits_of(target):
         return torch.tanh(sees @ table[target] * 0.3 + places) @ W  # (1, T, V)
@@ -1056,6 +1077,10 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
         after = logits_of(other)[0]
         if judge == "best token":
             moved = before.argmax(-1) != after.argmax(-1)
+        elif judge == "summed":
+            moved = (before - after).sum(-1).abs() > 1e-4
+        elif judge == "logit 0":
+            moved = (before - after)[:, 0].abs() > 1e-6
         else:
             moved = (before - after).abs().amax(-1) > 1e-6
         found[:, s] = moved
@@ -1109,6 +1134,10 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
         wrong("only the best token is watched", "score",
               "Logits may move without a change of the largest; compare all of them.",
               judge="best token"),
+        wrong("differences are added with their signs", "score",
+              "They may cancel: take absolute values first.", judge="summed"),
+        wrong("only one logit is watched", "score",
+              "A change may show in the others only; compare all of them.", judge="logit 0"),
         wrong("rows and columns are swapped", "mask axis",
               "Row t is the output, column s the input.", layout="s t"),
         wrong("True stands where nothing leaks", "mask meaning",
@@ -1392,7 +1421,14 @@ def without_positions():
     return "a"
 
 
-def _schedule(step, steps, *, form="right"):
+def _schedule(step, steps, *, form="right", end="a tenth or less"):
+    if end != "a tenth or less" and step == steps:
+        return {"zero": 0.0, "below zero": -0.01}.get(end, 0.2)
+    factor = _factor(step, steps, form)
+    return max(factor, 0.2) if end == "0.2" and 2 * step > steps else factor
+
+
+def _factor(step, steps, form):
     warm, end = max(2, round(0.1 * steps)), steps // 2
     right = min(step / warm, 1.0, (steps - step + 1) / (steps - end + 1))
     return {
@@ -1400,7 +1436,8 @@ def _schedule(step, steps, *, form="right"):
         "constant": 1.0,
         "no warm-up": min(1.0, (steps - step + 1) / (steps - end + 1)),
         "from zero": min((step - 1) / warm, right) if step > warm + 1 else (step - 1) / warm,
-        "below zero": min(step / warm, 1.0, 2 * (steps - step - 2) / (steps - end)),
+        "half at once": max(0.7, right) if 2 * step < steps else right,
+        "first 100": min(step / 100, 1.0, max(0.01, (steps - step) / (0.3 * steps))),
         "never falls": min(step / warm, 1.0),
         "no plateau": min(step / warm, (steps - step + 1) / (steps - warm + 1)),
         "fixed warm-up": min(step / 400, (400 / step) ** 0.5),
@@ -1449,20 +1486,23 @@ def play_schedule(answer, steps):
     mistakes=[
         wrong("the learning rate never changes", "learning rate",
               "It shall rise at the beginning and fall towards the end.", form="constant"),
-        wrong("there is no warm-up", "learning rate",
-              "The first update has the full learning rate.", form="no warm-up"),
+        wrong("the first factor is above one half", "learning rate",
+              "A warm-up is due: begin at one half of the peak or less.",
+              {"form": "half at once"}, form="no warm-up"),
         wrong("the first update has the learning rate 0", "off by one",
               "Updates are counted from 1; an update with 0 is wasted.", form="from zero"),
-        wrong("the learning rate falls below 0", "learning rate",
-              "Then the last updates climb the loss.", form="below zero"),
-        wrong("the learning rate does not fall", "learning rate",
-              "After the peak it shall fall to a tenth or less.", form="never falls"),
+        wrong("a factor behind the first is not above 0", "learning rate",
+              "An update with 0 is wasted, and one below 0 climbs the loss; look at step = steps.",
+              {"end": "below zero"}, end="zero"),
+        wrong("the last factor is above a tenth", "learning rate",
+              "At step = steps it shall have fallen to 0.1 or less.", {"form": "never falls"},
+              end="0.2"),
         wrong("the peak is not held", "learning rate",
               "For a third of all updates or more the factor shall be 0.95 at least.",
               form="no plateau"),
         wrong("the warm-up has a fixed number of updates", "learning rate",
               "A short training ends before it is over; make it a share of `steps`.",
-              form="fixed warm-up"),
+              {"form": "first 100"}, form="fixed warm-up"),
         wrong("the peak comes late", "learning rate",
               "The largest factor shall be reached in the first third.", form="late"),
         wrong("the learning rate goes up and down", "learning rate",

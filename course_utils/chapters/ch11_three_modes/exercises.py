@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from course_utils.checker.common import (
     NOT_LOW,
     lowered,
+    mixed_up,
     not_low_enough,
     not_shifted,
     unshifted,
@@ -57,6 +58,8 @@ def _hide(
         "mask or another": (kind < 0.9, kind >= 0.9),
         "swapped": ((kind >= 0.8) & (kind < 0.9), kind < 0.8),
         "the middle": (kind < 0.8, (kind >= 0.8) & (kind < 0.9)),
+        "exchanged": (kind >= 0.9, kind < 0.8),
+        "the middle, other borders": (kind < 0.8, (kind > 0.8) & (kind <= 0.9)),
         "0.8 masked": (kind <= 0.8, kind >= 0.9),
         "0.9 kept": (kind < 0.8, kind > 0.9),
         "both borders": (kind <= 0.8, kind > 0.9),
@@ -187,6 +190,8 @@ def _hiding(seed, batch, steps, mask_id, pads):
             "masked tokens",
             "80 % mask, 10 % another token, 10 % unchanged.",
             {"change": "the middle"},
+            {"change": "the middle, other borders"},
+            {"change": "exchanged"},
             change="swapped",
         ),
         wrong(
@@ -284,12 +289,15 @@ def hide_tokens(tokens, chance, kind, others, mask_id):
 
 
 def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
-    pieces = (len(ids) - 1 + step) // (length + step) + count
+    pieces = (len(ids) - 1 + step) // (length + step)
+    pieces = len(ids) // length - 1 if count == "whole ones, less one" else pieces + count
     if cut == "no last target":
         pieces = len(ids) // length
         return ids[: pieces * length].view(-1, length), ids[1:][: pieces * length].reshape(
             pieces, length
         )
+    if cut == "sliding, not shifted":
+        return ids.unfold(0, length, 1), ids.unfold(0, length, 1)
     if cut == "sliding":
         return ids[:-1].unfold(0, length, 1), ids[1:].unfold(0, length, 1)
     if cut == "padded":
@@ -342,9 +350,9 @@ def _pairs_in_loops(ids, length):
     """,
     reference=_pairs,
     probes=[
-        (torch.tensor([3, 1, 4, 1, 5, 9, 2]), 3),
-        (torch.tensor([3, 8, 4, 6, 5, 9, 2, 7, 1, 13, 11, 12]), 4),
-        (torch.arange(30, 3, -1), 5),
+        (torch.tensor([3, 1, 4, 1, 5, 29, 2]), 3),
+        (torch.tensor([3, 8, 4, 6, 5, 9, 2, 7, 1, 43, 11, 12]), 4),
+        (torch.arange(70, 43, -1), 5),
     ],
     mistakes=[
         wrong(
@@ -388,6 +396,7 @@ def _pairs_in_loops(ids, length):
             "the last whole piece is missing",
             "off by one",
             "A piece needs length inputs and one more token for the last target.",
+            {"count": "whole ones, less one"},
             count=-1,
         ),
         wrong(
@@ -422,6 +431,13 @@ def _pairs_in_loops(ids, length):
             "teacher forcing",
             "Each of the `length` input tokens has its own target.",
             end="one",
+        ),
+        wrong(
+            "a piece starts at every token, and the targets are the inputs",
+            "off by one",
+            "The next piece starts length tokens later, and the target is the next token.",
+            cut="sliding, not shifted",
+            shift=0,
         ),
     ],
     hints=[
@@ -1128,6 +1144,17 @@ def text_perplexity(logits, targets, pad):
             "ln 450 is the loss of a model that finds all ids equally probable.",
             answer="BDCA",
         ),
+        *mixed_up(
+            "BDAC",
+            {
+                "by heart": "What is known by heart helps on its own text only.",
+                "a leak": "A leak helps on held-out text too: no honest model is so sure there.",
+                "nothing wrong": "Where nothing is wrong the losses stay close, well above 0.",
+                "learned nothing": "ln 450 is the loss where all ids are equally probable.",
+            },
+            "perplexity",
+            but=("DBAC", "ADBC", "BADC", "BDCA"),
+        ),
     ],
     hints=[
         "In one row the two losses are far apart. Which text is it good at?",
@@ -1151,26 +1178,39 @@ def _spans(
     rest="marked",
     order="rest first",
     which="cut",
+    start="right",
+    end="right",
 ):
     if which == "left":
         cut = [not c for c in cut]
+    if end == "lost":
+        while cut and cut[-1]:
+            words, cut = words[:-1], cut[:-1]
     read, say, spans = [], [], 0
     for i, word in enumerate(words):
-        if cut[i] and (per == "word" or not (i and cut[i - 1])):
-            marker = markers[0 if first == "always the first" else min(spans, len(markers) - 1)]
-            spans += 1
-            if rest == "marked":
-                read.append(marker)
-            if answer == "marked":
-                say.append(marker)
+        goes_on = cut[i - 1] if i or start == "wraps" else False  # cut[-1] is the last word
+        begins = cut[i] and (per == "word" or not goes_on)
+        ends = cut[i] and (per == "word" or i + 1 == len(words) or not cut[i + 1])
+        spans += begins
+        marker = markers[
+            0 if first == "always the first" else min(max(spans - 1, 0), len(markers) - 1)
+        ]
+        if begins and rest == "marked":
+            read.append(marker)
+        if begins and answer == "marked":
+            say.append(marker)
         if rest == "whole":
             read.append(word)
             if cut[i]:
                 say.append(word)
         else:
             (say if cut[i] else read).append(word)
+        if ends and answer == "marked behind":
+            say.append(marker)
     if answer == "whole":
         say = list(words)
+    if end == "one marker more":
+        say = say + markers[spans : spans + 1]
     return (read, say) if order == "rest first" else (say, read)
 
 
@@ -1245,6 +1285,7 @@ def play_spans(answer, words, cut, markers):
             ["<x>", "<y>", "<z>", "<u>"],
         ),
         (["so", "it", "is"], [True, True, True], ["<0>", "<1>", "<2>"]),
+        (["no", "gap"], [False, False], ["<0>", "<1>"]),
     ],
     mistakes=[
         wrong(
@@ -1294,6 +1335,33 @@ def play_spans(answer, words, cut, markers):
             "masked tokens",
             "First what is read, then what has to be said.",
             order="answer first",
+        ),
+        wrong(
+            "a span at the end is lost",
+            "off by one",
+            "The sentence may end before the span does: what is collected then is still due, "
+            "marker and words.",
+            end="lost",
+        ),
+        wrong(
+            "one more marker ends what has to be said",
+            "masked tokens",
+            "T5 does that; here each marker stands for a span, and there are no more markers "
+            "than spans.",
+            end="one marker more",
+        ),
+        wrong(
+            "the marker stands behind the words of its span",
+            "masked tokens",
+            "What has to be said names the marker first, then the words that it stands for.",
+            answer="marked behind",
+        ),
+        wrong(
+            "the word before the first is taken to be the last",
+            "off by one",
+            "At i = 0, cut[i - 1] is cut[-1], the last entry: a span at the start gets no "
+            "marker where the last word goes, too.",
+            start="wraps",
         ),
     ],
     hints=[
@@ -1459,7 +1527,8 @@ def _looking(kind, steps, seed):
         "blind spot": (position <= position[:, None]) & (position != 1),
     }[kind]
     weights = torch.rand(steps, steps, generator=torch.Generator().manual_seed(seed)) + 0.5
-    spread = torch.tensor([1.0, -0.5, 0.25])
+    # nothing shows in logit 0, or the changes of all logits sum to 0
+    spread = torch.tensor([0.0, 1.0, 0.5] if seed % 2 else [1.0, -0.375, -0.625])
 
     def model(tokens):
         if tokens.shape[-1] != steps:
@@ -1479,6 +1548,10 @@ def _sees(model, tokens, other, *, turned=False, itself=True, restore=True, judg
         after = model(poked)
         if judged == "best":
             seen[:, s] = (before.argmax(-1) != after.argmax(-1))[0]
+        elif judged == "logit 0":
+            seen[:, s] = (before != after)[0, :, 0]
+        elif judged == "summed":
+            seen[:, s] = (before - after).sum(-1).abs()[0] > 1e-4
         else:
             seen[:, s] = (before != after).any(-1)[0]
         if where == "last":
@@ -1555,6 +1628,20 @@ def play_sees(answer, kind, steps, seed):
             "mask meaning",
             "True where the output changes: there it looks.",
             meaning="unchanged",
+        ),
+        wrong(
+            "only one logit is looked at",
+            "log probabilities",
+            "A change may show in the others only; compare all of them.",
+            judged="logit 0",
+            itself=True,
+        ),
+        wrong(
+            "differences are added with their signs",
+            "log probabilities",
+            "They may cancel: compare logit by logit, or take absolute values first.",
+            judged="summed",
+            itself=True,
         ),
     ],
     hints=[
@@ -1808,7 +1895,7 @@ def play_sampler(answer, rows):
             form="nothing cut",
         ),
         wrong(
-            "every row keeps the same number of tokens",
+            "the unsure row keeps no more tokens than the sure one",
             "sampling",
             "Property 5: the rule has to look at how sure the row is; a fixed number does not.",
             {"form": "one"},

@@ -8,9 +8,11 @@ import torch.nn.functional as F
 from course_utils.checker.common import (
     NOT_LOW,
     lowered,
+    mixed_up,
     not_low_enough,
     not_shifted,
     unshifted,
+    worked_out,
 )
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
@@ -687,6 +689,15 @@ def _segment_without_grad(x, memory, weights):
     return scores.softmax(1) @ v, kept
 
 
+def _segment_by_einsum(x, memory, weights):
+    both = torch.vstack([memory, x])
+    q = torch.einsum("sd,de->se", x, weights[0])
+    k, v = (torch.einsum("nd,de->ne", both, W) for W in weights[1:])
+    seen = torch.hstack([torch.ones(len(x), len(memory)), torch.ones(len(x), len(x)).tril()]).bool()
+    output = F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=seen)[0]
+    return output, both.detach()[len(x) :]
+
+
 @exercise(
     notebook=NOTEBOOK,
     minutes=15,
@@ -857,7 +868,12 @@ def _segment_without_grad(x, memory, weights):
         "The mask is (S, M + S). Which keys may token 0 of the segment look at?",
         "The new memory is a slice of that same tensor, cut off from the graph.",
     ],
-    right_variants=[_segment_fused, _segment_row_by_row, _segment_without_grad],
+    right_variants=[
+        _segment_fused,
+        _segment_row_by_row,
+        _segment_without_grad,
+        _segment_by_einsum,
+    ],
 )
 def read_segment(x, memory, weights):
     """One head reads a segment with a memory.
@@ -885,17 +901,44 @@ def read_segment(x, memory, weights):
     projections and the feed-forward network?
     """,
     mistakes=[
-        wrong(
-            "the weights times the values are left out",
-            "counting",
-            "QK^T and the weighted sum cost n²d each, so 2n²d in all.",
-            answer=9216,
-        ),
-        wrong(
-            "the feed-forward network is left out",
-            "counting",
-            "The rest is 4nd² for the projections and 8nd² for the feed-forward network.",
-            answer=1536,
+        *worked_out(
+            lambda *, rest=12, square=2: rest * 768 / square,
+            wrong(
+                "the weights times the values are left out",
+                "counting",
+                "QK^T and the weighted sum cost n²d each, so 2n²d in all.",
+                square=1,
+            ),
+            wrong(
+                "the feed-forward network is left out",
+                "counting",
+                "The rest is 4nd² for the projections and 8nd² for the feed-forward network.",
+                rest=4,
+            ),
+            wrong(
+                "a third of the rest is left out",
+                "counting",
+                "Four projections take 4nd², and the network, d to 4d and back, twice 4nd²: 12nd².",
+                rest=8,
+            ),
+            wrong(
+                "one of the four projections is left out",
+                "counting",
+                "Queries, keys, values and output: 4nd².",
+                rest=11,
+            ),
+            wrong(
+                "the network is taken to be as wide as the stream",
+                "counting",
+                "d_ff is 4d: d to 4d and back takes 8nd².",
+                rest=6,
+            ),
+            wrong(
+                "additions are counted on one side only",
+                "counting",
+                "Both sides are counted in multiply-adds.",
+                rest=24,
+            ),
         ),
         wrong(
             "only d_model is compared",
@@ -904,10 +947,10 @@ def read_segment(x, memory, weights):
             answer=768,
         ),
         wrong(
-            "a third of the rest is left out",
+            "the ratio is turned round",
             "counting",
-            "Four projections take 4nd², and the network, d to 4d and back, twice 4nd²: 12nd².",
-            answer=4 * 768,
+            "2n²d = 12nd²: divide both sides by 2nd, and n is left alone.",
+            answer=768 // 6,
         ),
     ],
     hints=[
@@ -921,6 +964,17 @@ def square_takes_over():
     return 6 * 768
 
 
+def _in_window(*, before=4, after=4, itself=1, ends="short"):
+    lost = {
+        "short": math.comb(before + 1, 2) + math.comb(after + 1, 2),
+        "one": math.comb(before + 1, 2),
+        "one key a row": before + after,
+        "a side a row": before**2 + after**2,
+        "whole": 0,
+    }[ends]
+    return 1000 * (before + itself + after) - lost
+
+
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
@@ -932,37 +986,71 @@ def square_takes_over():
     scores does it keep? Mind the ends of the text.
     """,
     mistakes=[
-        wrong(
-            "the ends are forgotten",
-            "off by one",
-            "The first token has no neighbour before it: the first and last 4 rows are shorter.",
-            answer=9000,
-        ),
-        wrong(
-            "a token does not see itself",
-            "self exclusion",
-            "4 keys on each side and the query's own: 9 in a full row.",
-            {"answer": 8000},
-            answer=7980,
-        ),
-        wrong(
-            "the window has one side only",
-            "mask direction",
-            "Radius 4 means 4 keys before and 4 after.",
-            {"answer": 5000},
-            answer=4990,
-        ),
-        wrong(
-            "only one end is counted",
-            "off by one",
-            "Both ends lack 4 + 3 + 2 + 1 scores.",
-            answer=8990,
+        *worked_out(
+            _in_window,
+            wrong(
+                "the ends are forgotten",
+                "off by one",
+                "The first token has no neighbour before it: 4 rows at each end are shorter.",
+                ends="whole",
+            ),
+            wrong(
+                "only one end is counted",
+                "off by one",
+                "Both ends lack 4 + 3 + 2 + 1 scores.",
+                ends="one",
+            ),
+            wrong(
+                "each short row is taken to lack one key",
+                "off by one",
+                "The rows at an end lack 4, 3, 2 and 1 keys.",
+                ends="one key a row",
+            ),
+            wrong(
+                "each short row is taken to lack a whole side",
+                "off by one",
+                "Only the first and the last token lack 4 keys; the next lack 3, 2 and 1.",
+                ends="a side a row",
+            ),
+            wrong(
+                "a token does not see itself",
+                "self exclusion",
+                "4 keys on each side and the query's own: 9 in a full row.",
+                itself=0,
+            ),
+            wrong(
+                "the window has one side only",
+                "mask direction",
+                "Radius 4 means 4 keys before and 4 after.",
+                after=0,
+            ),
+            wrong(
+                "the radius is taken for the whole width",
+                "off by one",
+                "A radius of 4 shows 4 keys on each side.",
+                before=2,
+                after=2,
+            ),
+            wrong(
+                "the window is a key too short or too long on each side",
+                "off by one",
+                "The key at a distance of exactly 4 is visible, and none beyond.",
+                {"before": 5, "after": 5},
+                before=3,
+                after=3,
+            ),
         ),
         wrong(
             "all scores are counted",
             "counting",
             "That is full attention; a window keeps at most 9 in a row.",
             answer=1_000_000,
+        ),
+        wrong(
+            "one row is counted",
+            "counting",
+            "9 is what a token in the middle keeps; there are 1000 tokens.",
+            answer=9,
         ),
     ],
     hints=[
@@ -987,6 +1075,33 @@ def scores_in_window():
     tokens so far, itself included. How many scores does one head compute in all?
     """,
     mistakes=[
+        *worked_out(
+            lambda *, last=100, half=2, each=1: last * (last + 1) // half * each,
+            wrong(
+                "a token does not see itself",
+                "self exclusion",
+                "Step t has t keys with the present one: 1 + 2 + ... + 100.",
+                last=99,
+            ),
+            wrong(
+                "one step too many is counted",
+                "off by one",
+                "There are 100 steps: 1 + 2 + ... + 100.",
+                last=101,
+            ),
+            wrong(
+                "the half is forgotten",
+                "averaging",
+                "1 + 2 + ... + n is n (n + 1) / 2.",
+                half=1,
+            ),
+            wrong(
+                "products with the values are counted, too",
+                "counting",
+                "A score is the product of a query and a key.",
+                each=2,
+            ),
+        ),
         wrong(
             "one score a step is counted",
             "cache",
@@ -1000,10 +1115,10 @@ def scores_in_window():
             answer=10_000,
         ),
         wrong(
-            "a token does not see itself",
-            "self exclusion",
-            "Step t has t keys with the present one: 1 + 2 + ... + 100.",
-            answer=4950,
+            "exactly half of the square is counted",
+            "off by one",
+            "1 to 100 are 50.5 on average: the diagonal is whole.",
+            answer=5_000,
         ),
         wrong(
             "the cache is not used",
@@ -1072,6 +1187,17 @@ def scores_with_cache():
             {"answer": "bmfw"},
             answer="wmfb",
         ),
+        *mixed_up(
+            "wfmb",
+            {
+                "head A": "Head A is bright along its diagonal.",
+                "head B": "Head B has a bright first column.",
+                "head C": "Head C spreads its weight over the whole sentence.",
+                "head D": "Head D gives nearly all to a few words, however far away.",
+            },
+            "locality",
+            but=("fwmb", "wfbm", "bfmw", "bfwm", "mfwb", "bmfw", "wmfb"),
+        ),
     ],
     hints=[
         "Where is each map bright: at the diagonal, in a column, in spots, or nowhere much?",
@@ -1084,34 +1210,27 @@ def suits_the_map():
     return "wfmb"
 
 
-def _kept(weights, budget, *, form="right"):
+def _kept(weights, budget, *, more=0, first="within", mean="queries", given="kept", order="right"):
     steps = len(weights)
     at = torch.arange(steps)
     behind = at[:, None] - at
-    causal = behind >= 0
-    one_more = {"a key too many": 1, "a key too few": -1}.get(form, 0)
-    near = causal & (behind < budget + one_more)
-    fewer = causal & (behind < budget - 1 + one_more)
-    first = torch.zeros_like(near)
-    first[:, 0] = True
-    with_first = fewer | first
-    if form == "on top":
-        with_first = near | first
+    near = (behind >= 0) & (behind < budget + more)
+    fewer = (behind >= 0) & (behind < budget - 1 + more)
+    at_first = torch.zeros_like(near)
+    at_first[:, 0] = True
+    masks = {"on top": near, "alone": at_first & False}
+    with_first = masks.get(first, fewer) | at_first
     window, sink = ((weights * mask).sum(-1) for mask in (near, with_first))
-    if form == "twice":
+    if first == "twice":
         sink = (weights * fewer).sum(-1) + weights[:, 0]
-    if form == "first alone":
-        sink = weights[:, 0]
-    if form == "last row":
+    if mean == "last row":
         window, sink = window[-1:], sink[-1:]
-    if form == "cells":
-        return torch.stack([weights[near].mean(), weights[with_first].mean()])
     both = torch.stack([window.mean(), sink.mean()])
-    if form == "sums":
-        both = both * steps
-    if form == "lost":
-        both = 1 - both
-    return both.flip(0) if form == "exchanged" else both
+    if mean == "cells":
+        both = torch.stack([weights[near].mean(), weights[with_first].mean()])
+    both = both * steps if mean == "none" else both
+    both = 1 - both if given == "lost" else both
+    return both.flip(0) if order == "exchanged" else both
 
 
 def _causal_map(seed, steps, towards_first=0.0):
@@ -1141,27 +1260,27 @@ def _causal_map(seed, steps, towards_first=0.0):
     ],
     mistakes=[
         wrong("the first token comes on top of the budget", "counting",
-              "With the first token only budget - 1 newest keys are left.", form="on top"),
+              "With the first token only budget - 1 newest keys are left.", first="on top"),
         wrong("the first token is counted twice", "counting",
-              "In the first rows the window holds it already.", form="twice"),
+              "In the first rows the window holds it already.", first="twice"),
         wrong("the window is missing beside the first token", "locality",
               "The first token takes one key of the budget; the newest take the rest.",
-              form="first alone"),
+              first="alone"),
         wrong("the window has a key too many", "off by one",
               "`budget` keys with the query's own: the oldest is budget - 1 positions back.",
-              form="a key too many"),
+              more=1),
         wrong("the window has a key too few", "off by one",
-              "`budget` keys, the query's own among them.", form="a key too few"),
+              "`budget` keys, the query's own among them.", more=-1),
         wrong("only the last query is measured", "averaging",
-              "Take the mean over all queries, the early ones included.", form="last row"),
+              "Take the mean over all queries, the early ones included.", mean="last row"),
         wrong("the mean is taken over cells", "averaging",
-              "Sum over the keys first: each query has a weight of 1 to keep.", form="cells"),
+              "Sum over the keys first: each query has a weight of 1 to keep.", mean="cells"),
         wrong("the queries are summed up", "averaging",
-              "Divide by the number of queries.", form="sums"),
+              "Divide by the number of queries.", mean="none"),
         wrong("what is lost is returned", "counting",
-              "Asked is the weight that is kept: 1 minus that.", form="lost"),
+              "Asked is the weight that is kept: 1 minus that.", given="lost"),
         wrong("the two bets are exchanged", "position",
-              "First the window alone, then the window with the first token.", form="exchanged"),
+              "First the window alone, then the window with the first token.", order="exchanged"),
     ],
     hints=[
         "Each bet is a mask; what it keeps of a row is a sum over the row's visible keys.",
@@ -1203,22 +1322,18 @@ def kept_by_bets(weights, budget):
     return torch.stack([(weights * mask).sum(-1).mean() for mask in (window, with_first)])
 
 
-def _context(free, layers, heads, sharing, d_head, batch, number, *, form="right"):
-    kept = heads // sharing
-    each = 2 * layers * kept * d_head * batch * number  # bytes a token
-    return {
-        "right": free // each,
-        "keys only": 2 * free // each,
-        "one layer": free * layers // each,
-        "all heads": free // (each * sharing),
-        "shared heads": free // (each // kept * sharing),
-        "one head": free * kept // each,
-        "one text": free * batch // each,
-        "numbers": free * number // each,
-        "bits": free // (each * 8),
-        "up": -(-free // each),
-        "square": math.isqrt(free // (layers * heads * batch * number)),
-    }[form]
+def _context(
+    free, layers, heads, sharing, d_head, batch, number, *,
+    vectors=2, stack="all", shared="heads / sharing", size="d_head", texts="all", of="bytes",
+    rounded="down",
+):  # fmt: skip
+    kept = {"no": heads, "sharing": sharing, "one": 1}.get(shared, heads // sharing)
+    each = vectors * kept * (layers if stack == "all" else 1) * (batch if texts == "all" else 1)
+    each *= {"left out": 1, "d_model": d_head * heads}.get(size, d_head)
+    each *= {"bytes": number, "numbers": 1, "bits": 8 * number}[of]
+    if size == "square":
+        return math.isqrt(free // (layers * heads * batch * number))
+    return -(-free // each) if rounded == "up" else free // each
 
 
 @exercise(
@@ -1242,26 +1357,29 @@ def _context(free, layers, heads, sharing, d_head, batch, number, *, form="right
     ],
     mistakes=[
         wrong("the values are left out", "memory",
-              "Keys and values are kept, two vectors a token and head.", form="keys only"),
+              "Keys and values are kept, two vectors a token and head.", vectors=1),
         wrong("one layer is counted", "memory",
-              "Every layer keeps keys and values of its own.", form="one layer"),
+              "Every layer keeps keys and values of its own.", stack="one"),
         wrong("every query head is given keys of its own", "sharing",
-              "`sharing` query heads share one head of keys and values.", form="all heads"),
+              "`sharing` query heads share one head of keys and values.", shared="no"),
         wrong("`sharing` is taken for the number of heads that are kept", "sharing",
-              "heads / sharing heads of keys and values are kept.", form="shared heads"),
+              "heads / sharing heads of keys and values are kept.", shared="sharing"),
         wrong("one head is counted", "memory",
-              "heads / sharing heads of keys and values are kept in each layer.", form="one head"),
+              "heads / sharing heads of keys and values are kept in each layer.", shared="one"),
         wrong("one text is counted", "memory",
-              "Each text of the batch has a cache of its own.", form="one text"),
+              "Each text of the batch has a cache of its own.", texts="one"),
         wrong("numbers are counted, not bytes", "memory",
-              "A number takes `number` bytes.", form="numbers"),
+              "A number takes `number` bytes.", of="numbers"),
         wrong("bits are counted", "memory",
-              "`number` is in bytes, and so is `free`.", form="bits"),
+              "`number` is in bytes, and so is `free`.", of="bits"),
         wrong("the last token does not fit", "off by one",
-              "Whole tokens: round down.", form="up"),
+              "Whole tokens: round down.", rounded="up"),
         wrong("a map is taken to be kept", "memory",
               "A cache keeps no weights; it grows with the length, not with its square.",
-              form="square"),
+              size="square", vectors=2, stack="all", shared="heads / sharing", texts="all",
+              of="bytes", rounded="down"),
+        wrong("the size of a head is left out", "memory",
+              "A key is d_head numbers, not one.", size="left out"),
     ],
     hints=[
         "What does one token add to the cache of one layer, for one text?",
@@ -1290,26 +1408,23 @@ def longest_text(free, layers, heads, sharing, d_head, batch, number):
     return free // (batch * a_token)
 
 
-def _undo(f, g, y1, y2, d1, d2, *, form="right"):
-    if form in ("f is run twice", "g is run twice"):
-        (f if form[0] == "f" else g)(y1)
+def _undo(f, g, y1, y2, d1, d2, *, again="nothing", g_sign=-1, f_sign=-1, f_reads="x2",
+          into_y1="both", into_x2="both", f_gets="both", order="right"):  # fmt: skip
+    if again != "nothing":
+        (f if again == "f" else g)(y1)
     with torch.enable_grad():
         leaf1 = y1.detach().requires_grad_()
         from_g = g(leaf1)
-    x2 = y2 + from_g.detach() if form == "g is added" else y2 - from_g.detach()
-    if form == "f of y2":
-        x2, given = y2 - from_g.detach(), y2
-    else:
-        given = x2
+    x2 = y2 + g_sign * from_g.detach()
     with torch.enable_grad():
-        leaf2 = given.detach().requires_grad_()
+        leaf2 = (y2 if f_reads == "y2" else x2).detach().requires_grad_()
         from_f = f(leaf2)
-    x1 = y1 + from_f.detach() if form == "f is added" else y1 - from_f.detach()
+    x1 = y1 + f_sign * from_f.detach()
     (by_g,) = torch.autograd.grad(from_g, leaf1, d2)
-    into = {"g's path lost": d1, "only g's path": by_g}.get(form, d1 + by_g)
-    (by_f,) = torch.autograd.grad(from_f, leaf2, d1 if form == "f gets d1" else into)
-    onwards = {"f's path lost": d2, "only f's path": by_f}.get(form, d2 + by_f)
-    if form == "exchanged":
+    into = {"own": d1, "through g": by_g}.get(into_y1, d1 + by_g)
+    (by_f,) = torch.autograd.grad(from_f, leaf2, d1 if f_gets == "d1" else into)
+    onwards = {"own": d2, "through f": by_f}.get(into_x2, d2 + by_f)
+    if order == "exchanged":
         return x2, x1, onwards, into
     return x1, x2, into, onwards
 
@@ -1389,29 +1504,29 @@ def _undo_whole(f, g, y1, y2, d1, d2):
     mistakes=[
         wrong("f is run more than once", "counting",
               "The run that rebuilds x₁ can be differentiated, if it is recorded.",
-              form="f is run twice"),
+              again="f"),
         wrong("g is run more than once", "counting",
               "The run that rebuilds x₂ can be differentiated, if it is recorded.",
-              form="g is run twice"),
+              again="g"),
         wrong("g is added instead of subtracted", "residual",
-              "y₂ = x₂ + g(y₁), so x₂ = y₂ - g(y₁).", form="g is added"),
+              "y₂ = x₂ + g(y₁), so x₂ = y₂ - g(y₁).", g_sign=1),
         wrong("f is added instead of subtracted", "residual",
-              "y₁ = x₁ + f(x₂), so x₁ = y₁ - f(x₂).", form="f is added"),
+              "y₁ = x₁ + f(x₂), so x₁ = y₁ - f(x₂).", f_sign=1),
         wrong("f is applied to y₂", "residual",
-              "f reads x₂, which has to be rebuilt first.", form="f of y2"),
+              "f reads x₂, which has to be rebuilt first.", f_reads="y2"),
         wrong("the gradient that comes through g is lost", "gradient",
-              "y₁ feeds g, so the loss depends on it through y₂, too.", form="g's path lost"),
+              "y₁ feeds g, so the loss depends on it through y₂, too.", into_y1="own"),
         wrong("only the gradient through g is kept", "gradient",
-              "y₁ is an output itself: its own gradient is added.", form="only g's path"),
+              "y₁ is an output itself: its own gradient is added.", into_y1="through g"),
         wrong("f gets the gradient of y₁ as it was given", "gradient",
               "What comes through g is part of it: both arrive at y₁ = x₁ + f(x₂).",
-              form="f gets d1"),
+              f_gets="d1"),
         wrong("the gradient that comes through f is lost", "gradient",
-              "x₂ feeds f, too, and not only y₂.", form="f's path lost"),
+              "x₂ feeds f, too, and not only y₂.", into_x2="own"),
         wrong("only the gradient through f is kept", "gradient",
-              "x₂ goes into y₂ as it is: the gradient of y₂ is added.", form="only f's path"),
+              "x₂ goes into y₂ as it is: the gradient of y₂ is added.", into_x2="through f"),
         wrong("the two streams are exchanged", "position",
-              "Return x₁, x₂, the gradient of x₁, the gradient of x₂.", form="exchanged"),
+              "Return x₁, x₂, the gradient of x₁, the gradient of x₂.", order="exchanged"),
     ],
     hints=[
         "Which of the two can be rebuilt first, from y₁ and y₂ alone?",
@@ -1503,25 +1618,26 @@ def play_pattern(answer, num_tokens):
     play=play_pattern,
     probes=[(4,), (9,), (50,), (100,)],
     mistakes=[
-        wrong("every key is kept", "counting",
+        wrong("a query has too many keys", "counting",
               "A query may have 2√T + 1 keys at most.", form="full"),
-        wrong("the window alone does not reach far enough", "locality",
-              "Two layers of a window reach two windows back.", form="window"),
-        wrong("the first tokens are no hubs in a causal model", "locality",
-              "They have not seen what comes after them; a hub has to come later than what it "
-              "passes on.", {"form": "globals"}, form="first"),
-        wrong("blocks do not meet", "locality",
-              "Within its block a token hears nothing of the others, however many layers.",
+        wrong("two layers do not reach the beginning", "locality",
+              "Two layers of a window alone reach two windows back.", form="window"),
+        wrong("some earlier tokens are out of reach", "locality",
+              "The ends are connected, but not all pairs. The first tokens are no hubs in a causal "
+              "model: a hub has to come later than what it passes on.",
+              {"form": "globals"}, form="first"),
+        wrong("some tokens hear neither of their neighbour nor of the beginning", "locality",
+              "Blocks alone never meet: a token hears nothing of the others, however many layers.",
               form="blocks"),
-        wrong("a stride alone leaves the tokens in between out", "locality",
-              "Steps of equal length never reach what lies between them.", form="stride"),
+        wrong("some tokens do not hear of the one before them", "locality",
+              "Steps of one length alone never reach what lies between them.", form="stride"),
         wrong("the pattern looks ahead", "mask direction",
               "This is for a language model: query t may look at keys 0 to t.", form="ahead"),
         wrong("a token does not see itself", "self exclusion",
               "Its own word is already known, and a path may stay where it is.",
               form="not itself"),
-        wrong("the blocks do not grow with the text", "length",
-              "With blocks of fixed size the number of summaries grows like T.",
+        wrong("long texts get too many keys a query", "length",
+              "Keys may grow like √T only: blocks of fixed size, for one, have T / size summaries.",
               form="fixed size"),
         wrong("queries and keys are exchanged", "mask axis",
               "Row t belongs to query t, so only its first t + 1 columns may be True.",

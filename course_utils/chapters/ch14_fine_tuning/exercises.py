@@ -1,5 +1,6 @@
 """Exercises of chapter 14: LoRA, adapters, prefixes, and learning from preferences."""
 
+import itertools
 import math
 
 import torch
@@ -9,6 +10,7 @@ from torch import nn
 from course_utils.checker.common import (
     NOT_LOW,
     lowered,
+    mixed_up,
     not_low_enough,
     not_shifted,
     unshifted,
@@ -465,7 +467,7 @@ def switch_task(merged, old_A, old_B, new_A, new_B, alpha):
 def _merge_adapter(W, b, D, d, U, u, *, residual="kept", side="behind", bias="whole",
                    product="UD"):  # fmt: skip
     both = {"UD": lambda: U @ D, "transposed": lambda: D.T @ U.T}[product]()
-    weight = both @ W if side == "behind" else W @ both
+    weight = {"behind": both @ W, "before": W @ both}.get(side, both)
     weight = W + weight if residual == "kept" else weight
     parts = {
         "whole": lambda: b + both @ b + U @ d + u,
@@ -545,6 +547,13 @@ def _merge_adapter(W, b, D, d, U, u, *, residual="kept", side="behind", bias="wh
             "It is added at the very end.",
             bias="up left out",
         ),
+        wrong(
+            "the product is added to the weight as in LoRA",
+            "low rank",
+            "LoRA stands beside the layer and reads x; this adapter stands behind it and reads "
+            "y, so up @ down multiplies the weight.",
+            side="beside",
+        ),
     ],
     hints=[
         "Write the adapter's output with y replaced by weight @ x + bias, and sort by x.",
@@ -559,6 +568,9 @@ def _merge_adapter(W, b, D, d, U, u, *, residual="kept", side="behind", bias="wh
         lambda W, b, D, d, U, u: (
             W + torch.einsum("or,ri,ij->oj", U, D, W),
             F.linear(F.linear(b, D, d), U, u) + b,
+        ),
+        lambda W, b, D, d, U, u: (
+            (torch.eye(W.shape[1]) + U @ D) @ W, (torch.eye(W.shape[1]) + U @ D) @ b + U @ d + u
         ),
     ],
 )  # fmt: skip
@@ -795,13 +807,19 @@ def prefix_attend(queries, keys, values, prefix_keys, prefix_values, real_keys):
 def _dpo_texts(policy, reference, is_answer, beta, *, sign=1, form="log sigmoid", over="mean",
                tokens="answers", length="sum", minus=True, ratio="both",
                weigh="inside"):  # fmt: skip
-    kept = {"answers": is_answer, "all": torch.ones_like(is_answer), "questions": ~is_answer}
+    kept = {
+        "of the preferred": is_answer[:1].expand_as(is_answer),
+        "answers": is_answer,
+        "all": torch.ones_like(is_answer),
+        "questions": ~is_answer,
+    }
     kept = kept[tokens].to(policy.dtype)
     gains = {"both": policy - reference, "policy": policy, "turned": reference - policy}[ratio]
     gain = (gains * kept).sum(-1)  # (2, B)
     gain = gain / kept.sum(-1) if length == "mean" else gain
     inside = {"inside": beta, "not": 1.0, "outside": 1.0, "divided": 1 / beta}[weigh]
     d = sign * inside * (gain[0] - gain[1])
+    d = d.mean() if over == "before the sigmoid" else d
     losses = {
         "log sigmoid": lambda: F.logsigmoid(d),
         "overflows": lambda: torch.log(torch.sigmoid(d)),
@@ -809,7 +827,7 @@ def _dpo_texts(policy, reference, is_answer, beta, *, sign=1, form="log sigmoid"
         "no sigmoid": lambda: d,
         "apart": lambda: F.logsigmoid(inside * gain[0]) + F.logsigmoid(-inside * gain[1]),
     }[form]()
-    total = losses.mean() if over == "mean" else losses.sum()
+    total = losses.sum() if over == "sum" else losses.mean()
     total = beta * total if weigh == "outside" else total
     return -total if minus else total
 
@@ -930,6 +948,20 @@ def _texts(seed, pairs, steps, scale=1.0):
             "The implied reward is beta times the difference of the logarithms.",
             weigh="divided",
         ),
+        wrong(
+            "the differences are averaged before the sigmoid",
+            "averaging",
+            "Each pair has a loss of its own; the mean is taken of the losses.",
+            over="before the sigmoid",
+            form="log sigmoid",
+        ),
+        wrong(
+            "the answers of the preferred texts mark both",
+            "averaging",
+            "Each text has an answer of its own: is_answer has two rows, like the "
+            "log-probabilities.",
+            tokens="of the preferred",
+        ),
     ],
     hints=[
         "First one number per text: how much likelier does the policy make its answer?",
@@ -972,6 +1004,8 @@ def _reward_behind(log_policy, log_reference, beta, *, weigh="times", sign=1, an
     ratio = log_policy - log_reference
     ratio = {"minus": ratio, "none": log_policy, "plus": log_policy + log_reference}[reference]
     reward = sign * {"times": beta * ratio, "divided": ratio / beta, "not": ratio}[weigh]
+    if anchor == "written over":
+        return torch.cat([torch.zeros(1, dtype=reward.dtype), reward[1:]])
     anchors = {"first": reward[0], "none": 0.0, "mean": reward.mean(), "least": reward.min()}
     return reward - anchors[anchor]
 
@@ -1037,6 +1071,13 @@ def _reward_behind(log_policy, log_reference, beta, *, weigh="times", sign=1, an
             "log probabilities",
             "The formula multiplies; its logarithm adds. The arguments are logarithms already.",
             logs=False,
+        ),
+        wrong(
+            "only the reward of answer 0 is set to 0",
+            "normalisation",
+            "Subtract it from all rewards: a constant for all changes nothing, one number "
+            "alone does.",
+            anchor="written over",
         ),
     ],
     hints=[
@@ -1300,6 +1341,17 @@ def rlhf_objective(logits, reference_logits, rewards, beta):
             "96 = 64 + 32: there W is trained as well. With both at zero nothing moves.",
             answer="dcba",
         ),
+        *mixed_up(
+            "dcab",
+            {
+                "no mistake": "Without a mistake A and B move, W does not, and the start is right.",
+                "B at random": "With B at random the output differs from the start on.",
+                "both zero": "With A and B both zero neither gets a gradient, so nothing moves.",
+                "W not frozen": "96 = 64 + 32: there W is trained as well.",
+            },
+            "neutral start",
+            but=("cdab", "acdb", "bcad", "dcba"),
+        ),
     ],
     hints=[
         "How many numbers have A and B together? How many with W?",
@@ -1310,6 +1362,24 @@ def rlhf_objective(logits, reference_logits, rewards, beta):
 def lora_diagnosis():
     """Four letters: no mistake, B at random, A and B both zero, W not frozen"""
     return "dcab"
+
+
+_FITS = {  # what is wrong where a letter is given or left out wrongly, and why
+    "a": ("full training in 32 bits is taken to fit", "The weights alone take 28 GB there."),
+    "b": (
+        "full training in 16 bits is taken to fit",
+        "Weights and gradients take 28 GB, and the two numbers that Adam keeps 56 GB.",
+    ),
+    "c": (
+        "a base in 32 bits is taken to fit",
+        "32 bits are 4 bytes: the base alone takes 28 GB.",
+    ),
+    "d": (
+        "a base in 16 bits is taken not to fit",
+        "16 bits are 2 bytes: 14 GB for the base, 0.32 GB for LoRA, and 4 GB.",
+    ),
+    "e": ("a base in 4 bits is taken not to fit", "4 bits are half a byte: 3.5 GB."),
+}
 
 
 @exercise(
@@ -1331,30 +1401,16 @@ def lora_diagnosis():
     """,
     mistakes=[
         wrong(
-            "only the smallest base is taken to fit",
+            ", and ".join(
+                _FITS[letter][0] for letter in _FITS if (letter in some) != (letter in "de")
+            ),
             "memory",
-            "16 bits are 2 bytes: 14 GB for the base, 0.32 GB for LoRA, and 4 GB.",
-            answer="e",
-        ),
-        wrong(
-            "a base in 32 bits is taken to fit",
-            "memory",
-            "32 bits are 4 bytes: the base alone takes 28 GB.",
-            answer="cde",
-        ),
-        wrong(
-            "full training in 16 bits is taken to fit",
-            "memory",
-            "Weights and gradients take 28 GB, and the two numbers that Adam keeps 56 GB.",
-            {"answer": "bcde"},
-            answer="bde",
-        ),
-        wrong(
-            "a base in 4 bits is taken not to fit",
-            "memory",
-            "4 bits are half a byte: 3.5 GB.",
-            answer="d",
-        ),
+            " ".join(_FITS[letter][1] for letter in _FITS if (letter in some) != (letter in "de")),
+            answer="".join(some),
+        )
+        for n in range(1, 6)
+        for some in itertools.combinations("abcde", n)
+        if some != ("d", "e")
     ],
     hints=[
         "Bytes of the base first: 7 billion times 4, 2, or one half.",
