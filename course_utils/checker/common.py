@@ -86,7 +86,7 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
         if a.name == b.name or a.switches.keys() & b.switches.keys():
             continue
         number = work(**a.switches, **b.switches)
-        if any(gap(other, number).size <= 20 for other in numbers):
+        if any(gap(other, number).size <= 5 for other in numbers):
             continue
         both = replace(a, name=f"{a.name}, and {b.name}", why=f"{a.why} {b.why}")
         known.append((both, number))

@@ -236,7 +236,7 @@ def test_known_mistakes_are_told_apart(exercise, request):
         for i, a in enumerate(outcomes):
             for j, b in enumerate(outcomes):
                 same = i == j or names(answers[i][0]) == names(answers[j][0])
-                far = gap(a, b).size > 10 or (i > 0 and j > 0 and gap(a, b).size == 0)
+                far = gap(a, b).size > 5 or (i > 0 and j > 0 and gap(a, b).size == 0)
                 assert same or far, (answers[i][0], answers[j][0])
         return
     answers, table = compared(exercise.name, pairs)

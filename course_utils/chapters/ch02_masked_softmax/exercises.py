@@ -155,7 +155,9 @@ def _from_lengths(
     if lengths.dim() == 2:
         lengths = {
             "first": lengths[:, :1],
+            "first, written out": lengths[:, :1].expand_as(lengths),
             "longest": lengths.amax(1, keepdim=True),
+            "longest, written out": lengths.amax(1, keepdim=True).expand_as(lengths),
             "flat": lengths.flatten(),
             "two more axes": lengths[..., None],
             "axes in between": lengths[:, None],
@@ -229,12 +231,14 @@ def _from_lengths(
             "every query gets the length of the first query",
             "mask missing",
             "Lengths of shape (B, Tq) hold one length for each query.",
+            {"two": "first, written out"},
             two="first",
         ),
         wrong(
             "every query gets the largest length of its sentence",
             "mask missing",
             "Lengths of shape (B, Tq) hold one length for each query; none of them is joined.",
+            {"two": "longest, written out"},
             two="longest",
         ),
         wrong(

@@ -985,14 +985,14 @@ def writing_layer(x):
     return x.sum(1, keepdim=True).cumsum(0) * (torch.arange(x.shape[1]) == 1)
 
 
-def pre_norm_layer(x):
-    """(T, k) -> (T, k): the sum so far of normalised tokens."""
-    return F.layer_norm(x, x.shape[1:]).cumsum(0)
+def relative_layer(x):
+    """(T, k) -> (T, k): the sum so far of how far feature i lies from feature 0, times i + 1."""
+    return (x - x[:, :1]).cumsum(0) * torch.arange(1, x.shape[1] + 1)
 
 
 def post_norm_layer(x):
-    """(T, k) -> (T, k): the sum so far, normalised."""
-    return F.layer_norm(x.cumsum(0), x.shape[1:])
+    """(T, k) -> (T, k): the sum so far of the squares, normalised."""
+    return F.layer_norm(x.square().cumsum(0), x.shape[1:])
 
 
 def _influence(
@@ -1056,7 +1056,7 @@ def _influence_by_gradient(layer, x):
         (place_layer, *draw(524, (4, 2))),
         (reading_layer, *draw(525, (4, 3))),
         (writing_layer, *draw(528, (3, 3))),
-        (pre_norm_layer, *draw(526, (3, 4))),
+        (relative_layer, (4 * draw(526, (3, 4))[0]).round() / 4),
         (post_norm_layer, *draw(529, (4, 4))),
         (running_sum_layer, draw(527, (3, 3))[0] * torch.tensor([[1.0], [0.0], [1.0]])),
     ],

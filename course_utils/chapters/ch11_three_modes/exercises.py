@@ -53,6 +53,7 @@ def _hide(
     hide, swap = {
         "three ways": (kind < 0.8, kind >= 0.9),
         "mask only": (kind < 2.0, kind >= 2.0),
+        "never the mask": (kind >= 2.0, kind >= 0.9),
         "never another": (kind < 0.8, kind >= 2.0),
         "never the same": (kind < 0.8, kind >= 0.8),
         "mask or another": (kind < 0.9, kind >= 0.9),
@@ -259,6 +260,13 @@ def _hiding(seed, batch, steps, mask_id, pads):
             "First what the model reads, then what it has to guess.",
             given="guess first",
         ),
+        wrong(
+            "no chosen token becomes the mask",
+            "masked tokens",
+            "With a kind below 0.8 a chosen token is read as mask_id; a second torch.where "
+            "must start from what the first has made.",
+            change="never the mask",
+        ),
     ],
     hints=[
         "First a boolean tensor: which tokens are chosen? Two conditions, joined by &.",
@@ -296,6 +304,10 @@ def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
         return ids[: pieces * length].view(-1, length), ids[1:][: pieces * length].reshape(
             pieces, length
         )
+    if cut == "rolled":
+        pieces = len(ids) // length
+        both = (x[: pieces * length].view(pieces, length) for x in (ids, ids.roll(-1)))
+        return tuple(both)
     if cut == "sliding, not shifted":
         return ids.unfold(0, length, 1), ids.unfold(0, length, 1)
     if cut == "sliding":
@@ -318,7 +330,8 @@ def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
         else:
             at = (torch.arange(start, start + length) + shift).clamp(0, len(ids) - 1)
             targets.append(ids[at])
-    return torch.stack(inputs), torch.stack(targets)
+    inputs, targets = torch.stack(inputs), torch.stack(targets)
+    return (targets, inputs) if cut == "exchanged" else (inputs, targets)
 
 
 def _pairs_by_view(ids, length):
@@ -438,6 +451,20 @@ def _pairs_in_loops(ids, length):
             "The next piece starts length tokens later, and the target is the next token.",
             cut="sliding, not shifted",
             shift=0,
+        ),
+        wrong(
+            "the first token of the text becomes the last target",
+            "off by one",
+            "roll brings it round to the end: the last token of the text has no next one, so "
+            "(N - 1) // length pieces can be made.",
+            cut="rolled",
+            shift=1,
+        ),
+        wrong(
+            "inputs and targets are exchanged",
+            "role of q, k, v",
+            "First what is read, then what follows each token of it.",
+            cut="exchanged",
         ),
     ],
     hints=[
@@ -1285,7 +1312,7 @@ def play_spans(answer, words, cut, markers):
             ["<x>", "<y>", "<z>", "<u>"],
         ),
         (["so", "it", "is"], [True, True, True], ["<0>", "<1>", "<2>"]),
-        (["no", "gap"], [False, False], ["<0>", "<1>"]),
+        (["alone"], [False], ["<0>", "<1>"]),
     ],
     mistakes=[
         wrong(

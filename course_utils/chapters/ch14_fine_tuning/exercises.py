@@ -467,7 +467,9 @@ def switch_task(merged, old_A, old_B, new_A, new_B, alpha):
 def _merge_adapter(W, b, D, d, U, u, *, residual="kept", side="behind", bias="whole",
                    product="UD"):  # fmt: skip
     both = {"UD": lambda: U @ D, "transposed": lambda: D.T @ U.T}[product]()
-    weight = {"behind": both @ W, "before": W @ both}.get(side, both)
+    weight = {"behind": both @ W, "before": W @ both, "of the transpose": both @ W.T}.get(
+        side, both
+    )
     weight = W + weight if residual == "kept" else weight
     parts = {
         "whole": lambda: b + both @ b + U @ d + u,
@@ -478,6 +480,15 @@ def _merge_adapter(W, b, D, d, U, u, *, residual="kept", side="behind", bias="wh
         "up left out": lambda: b + both @ b + U @ d,
     }
     return weight, parts[bias]()
+
+
+def _by_probing(weight, bias, down, down_bias, up, up_bias):
+    def both(x):
+        y = weight @ x + bias
+        return y + up @ (down @ y + down_bias) + up_bias
+
+    at_zero = both(torch.zeros(len(bias)))
+    return torch.stack([both(x) - at_zero for x in torch.eye(len(bias))], dim=1), at_zero
 
 
 @exercise(
@@ -554,6 +565,12 @@ def _merge_adapter(W, b, D, d, U, u, *, residual="kept", side="behind", bias="wh
             "y, so up @ down multiplies the weight.",
             side="beside",
         ),
+        wrong(
+            "the weight is transposed",
+            "projection",
+            "The layer is weight @ x: up @ down stands left of the weight as it is.",
+            side="of the transpose",
+        ),
     ],
     hints=[
         "Write the adapter's output with y replaced by weight @ x + bias, and sort by x.",
@@ -572,6 +589,7 @@ def _merge_adapter(W, b, D, d, U, u, *, residual="kept", side="behind", bias="wh
         lambda W, b, D, d, U, u: (
             (torch.eye(W.shape[1]) + U @ D) @ W, (torch.eye(W.shape[1]) + U @ D) @ b + U @ d + u
         ),
+        _by_probing,
     ],
 )  # fmt: skip
 def merge_linear_adapter(weight, bias, down, down_bias, up, up_bias):
