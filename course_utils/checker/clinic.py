@@ -1,11 +1,12 @@
 """Predict first, then run: the wagers of the mistakes clinic.
 
-guess = ...                                     # the learner puts an answer here, or leaves it
+guess = ...                                     # what will come out; or that, and a verdict
+guess = "uniform", "half"                       # on the note: "right", "half" or "wrong"
 settle("coins", guess, found, options)          # compares it with what the cell has found
 clinic()                                        # how many were guessed, and how many rightly
 
-clinic.tsv says for each case what the cell finds as stored, whether the quoted sentence holds, and
-why; so a cell does not give it away before it runs.
+clinic.tsv says for each case what the cell finds as stored, whether the note is right, and why; so
+a cell does not give it away before it runs.
 """
 
 import csv
@@ -20,20 +21,20 @@ from course_utils.checker.lesson import HEADLESS
 from course_utils.checker.report import Text
 
 VERDICTS = {
-    "holds": "The sentence holds.",
-    "half": "The sentence holds under a condition, or says too little.",
-    "fails": "The sentence does not hold.",
+    "right": "The note is right.",
+    "half": "The note is half right.",
+    "wrong": "The note is wrong.",
 }
 
 
 @dataclass(frozen=True)
 class Case:
-    """One quoted sentence.
+    """One sentence, or line of code, of a note.
 
     Attributes:
         case: its name, such as "coins".
         found: what its cell finds as stored.
-        verdict: of the sentence, a key of VERDICTS.
+        verdict: on the note, a key of VERDICTS.
         why: the reason, in words.
     """
 
@@ -44,11 +45,11 @@ class Case:
 
 
 def settle(case: str, guess: object, found: object, options: Sequence[object]) -> Text:
-    """Compare a guess with what a cell has found, and say whether the quoted sentence holds.
+    """Compare a guess with what a cell has found, and say whether the note is right.
 
     Args:
         case: name of the case, such as "coins".
-        guess: one of the options, or `...` for none.
+        guess: one of the options; or a pair of it and a verdict on the note; or `...` for none.
         found: what the cell computed.
         options: what could be guessed.
 
@@ -77,12 +78,15 @@ def settle(case: str, guess: object, found: object, options: Sequence[object]) -
     right = f"{VERDICTS[truth.verdict]} {truth.why}"
     if guess is ...:
         return Text(f"{head} No guess yet.\n{right}")
+    guess, called = _pair(guess)
     if _key(guess) not in known:
         return Text(f"{case}: guess one of {names}; {guess} is none of them.")
     good = _key(guess) == _key(found)
-    note = log.write("clinic", case=case, good=good)
-    verdict = "Well guessed." if good else f"You guessed {known[_key(guess)]}."
-    return Text("\n".join(filter(None, [f"{head} {verdict}", right, note])))
+    note = log.write("clinic", case=case, good=good, called=called)
+    head += " Well guessed." if good else f" You guessed {known[_key(guess)]}."
+    if called:
+        head += f" {'Well' if called == truth.verdict else 'Not well'} judged ({called})."
+    return Text("\n".join(filter(None, [head, right, note])))
 
 
 @cache
@@ -94,24 +98,37 @@ def cases() -> dict[str, Case]:
 
 
 def clinic() -> Text:
-    """How many cases were guessed at the first guess, by what their sentences are worth."""
-    first: dict[str, bool] = {}
+    """How many first guesses were right, and how well the notes were judged."""
+    first: dict[str, dict] = {}
     for entry in log.since_reset():
         if entry["event"] == "clinic" and entry.get("case") in cases():
-            first.setdefault(str(entry["case"]), bool(entry.get("good")))
+            first.setdefault(str(entry["case"]), entry)
     lines = [f"{len(first)} of {len(cases())} cases guessed"]
+    good = [case for case, entry in first.items() if entry.get("good")]
     if first:
-        lines[0] += f", {_share(first)} at the first guess"
+        lines[0] += f", {len(good)} of {len(first)} rightly at the first guess"
+    judged = {case: e["called"] for case, e in first.items() if e.get("called") in VERDICTS}
     for verdict, words in VERDICTS.items():
-        own = {name: good for name, good in first.items() if cases()[name].verdict == verdict}
+        own = [called for case, called in judged.items() if cases()[case].verdict == verdict]
         if own:
-            lines.append(f"  {words[4:].rstrip('.')}: {_share(own)}")
-    wrong = [case for case, good in first.items() if not good]
-    return Text("\n".join(lines + ([f"worth another look: {', '.join(wrong)}"] if wrong else [])))
+            lines.append(
+                f"  {words.removesuffix('.')}: seen {own.count(verdict)} of {len(own)} times"
+            )
+    doubted = [
+        c for c, called in judged.items() if called == "wrong" and cases()[c].verdict == "right"
+    ]
+    if doubted:
+        lines.append(f"called wrong, and right: {', '.join(doubted)}")
+    if wrong := [case for case in first if case not in good]:
+        lines.append(f"worth another look: {', '.join(wrong)}")
+    return Text("\n".join(lines))
 
 
-def _share(first: dict[str, bool]) -> str:
-    return f"{sum(first.values())} of {len(first)} rightly"
+def _pair(guess: object) -> tuple[object, str]:
+    """What was guessed, and the verdict that came with it or ""."""
+    if isinstance(guess, tuple) and len(guess) == 2 and _key(guess[1]) in VERDICTS:
+        return guess[0], _key(guess[1])
+    return guess, ""
 
 
 def _key(value: object) -> str:

@@ -78,23 +78,44 @@ def test_the_notebook_has_every_case_in_order_and_does_not_give_it_away():
 def test_neither_doubt_nor_trust_wins():
     verdicts = Counter(case.verdict for case in cases().values())
     assert set(verdicts) == set(VERDICTS)
-    assert verdicts["holds"] >= len(cases()) / 3
+    assert verdicts["right"] >= len(cases()) / 3
     assert max(verdicts.values()) < len(cases()) / 2
     best = Counter(case.verdict for case in list(cases().values())[:25])
-    assert best["holds"] >= 10
+    assert best["right"] >= 10
+
+
+@pytest.mark.parametrize(
+    ("guess", "said"),
+    [
+        ((64, "right"), "coins: 64. Well guessed. Well judged (right)."),
+        (("8", "Wrong"), "coins: 64. You guessed 8. Not well judged (wrong)."),
+        ((64, 8), "coins: guess one of 8, 64, 512; (64, 8) is none of them."),
+    ],
+)
+def test_the_note_may_be_judged_as_well(guess, said):
+    assert str(settle("coins", guess, 64, (8, 64, 512))).splitlines()[0] == said
+
+
+def test_a_shape_is_no_verdict():
+    options = ("(4, 6)", "(5, 3)", "(6, 4)")
+    assert "Well guessed" in str(settle("with-eos", (6, 4), "(6, 4)", options))
 
 
 def test_the_first_guess_counts():
-    for case, guess in (("coins", 64), ("what-grows", "mean"), ("what-grows", "spread")):
-        settle(case, guess, cases()[case].found, (64, "mean", "spread"))
+    for case, guess in (
+        ("coins", (64, "wrong")), ("what-grows", "mean"), ("what-grows", "spread"),
+        ("nobody-left", ("uniform", "half")),
+    ):  # fmt: skip
+        settle(case, guess, cases()[case].found, (64, "mean", "spread", "uniform"))
     assert str(clinic()).splitlines() == [
-        f"2 of {len(cases())} cases guessed, 1 of 2 rightly at the first guess",
-        "  sentence holds: 1 of 1 rightly",
-        "  sentence does not hold: 0 of 1 rightly",
+        f"3 of {len(cases())} cases guessed, 2 of 3 rightly at the first guess",
+        "  The note is right: seen 0 of 1 times",
+        "  The note is half right: seen 1 of 1 times",
+        "called wrong, and right: coins",
         "worth another look: what-grows",
     ]
     reset()
-    assert str(clinic()).startswith(f"0 of {len(cases())} cases guessed")
+    assert str(clinic()) == f"0 of {len(cases())} cases guessed"
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
