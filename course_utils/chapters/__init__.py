@@ -100,7 +100,7 @@ CHAPTERS = (
             "BERT, GPT, T5"),
     Chapter("12_training_in_practice", "Training in practice", "训练实践", "In use",
             "Why does a right model fail to learn, and how do you find out?",
-            "schedules, smoothing, half precision, two processes; every usual failure, made "
+            "one training improved switch by switch; Adam by hand; every usual failure, made "
             "and found",
             "and how it fails"),
     Chapter("13_long_sequences", "Long sequences", "长序列", "In use",

@@ -23,6 +23,7 @@ CHAPTERS = (
     "08_transformer_blocks",
     "09_transformer_translation",
     "11_three_modes",
+    "12_training_in_practice",
     "13_long_sequences",
     "14_fine_tuning",
     "16_recall",

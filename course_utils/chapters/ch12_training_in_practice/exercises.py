@@ -1,4 +1,4 @@
-"""Exercises of notebook 12: loss, schedule, clipping, accumulation, and what models cost."""
+"""Exercises of notebook 12: loss, schedule, clipping, accumulation; telling what ails a run."""
 
 import math
 
@@ -39,6 +39,7 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
 
 @exercise(
     notebook=NOTEBOOK,
+    asks="practice",
     minutes=8,
     difficulty=1,
     trains="label smoothing by hand",
@@ -793,59 +794,6 @@ def peak_learning_rate():
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
-    minutes=5,
-    difficulty=2,
-    trains="counting an encoder layer",
-    text="""
-    How many parameters has one encoder layer of the base size? `d_model = 512`, `d_ff = 2048`,
-    biases in all linear layers, two layer normalisations.
-    """,
-    mistakes=[
-        wrong(
-            "the biases are left out",
-            "counting",
-            "Four times 512 in the attention, 2048 + 512 in the feed-forward network.",
-            answer=4 * 512**2 + 2 * 512 * 2048 + 2 * 2 * 512,
-        ),
-        wrong(
-            "the layer normalisations are left out",
-            "counting",
-            "Each has a gain and a shift for every feature.",
-            answer=4 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512,
-        ),
-        wrong(
-            "the output projection is left out",
-            "counting",
-            "The attention has four matrices: W_q, W_k, W_v and W_o.",
-            answer=3 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512,
-        ),
-        wrong(
-            "every head gets matrices of the full size",
-            "counting",
-            "Heads split the matrices: the number of heads does not change the count.",
-            answer=8 * 4 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512,
-        ),
-        wrong(
-            "the decoder layer is counted",
-            "counting",
-            "An encoder layer has one attention and two normalisations.",
-            answer=8 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 3 * 2 * 512,
-        ),
-    ],
-    hints=[
-        "Attention: four square matrices, each with a bias.",
-        "Feed-forward network: 512 to 2048 and back, each with a bias of its output's size.",
-        "A layer normalisation has two vectors of d_model numbers.",
-    ],
-)
-def encoder_layer_parameters():
-    """Parameters of one encoder layer of the base model:"""
-    return 4 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512
-
-
-@exercise(
-    kind="value",
-    notebook=NOTEBOOK,
     minutes=3,
     difficulty=1,
     trains="the memory of a half-precision tensor",
@@ -948,3 +896,613 @@ def attention_map_mebibytes():
 def pipeline_bubble():
     """The idle share of a pipeline of 4 stages and 12 micro-batches:"""
     return 3 / 15
+
+
+_WITHOUT_CORRECTION = -0.1 * sum(
+    (1 - 0.9**t) / math.sqrt(1 - 0.999**t) for t in range(1, 11)
+)  # fmt: skip
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=5,
+    difficulty=2,
+    trains="predicting what Adam does with a tiny gradient",
+    text="""
+    Predict first, then run it with torch. A weight starts at 0. Ten times its gradient is exactly
+    0.001, and Adam updates it with a learning rate of 0.1, betas of 0.9 and 0.999, an epsilon that
+    hardly counts and no weight decay. Where is the weight afterwards?
+    """,
+    mistakes=[
+        wrong("the weight goes up the gradient", "gradient",
+              "The gradient is positive, so the weight becomes smaller.", answer=1.0),
+        wrong("the steps are those of plain gradient descent", "learning rate",
+              "Adam divides by the size of the gradients, so that a tiny one steps as far as a "
+              "large one.", answer=-0.001),
+        wrong("one update is made", "off by one",
+              "There are ten, and each of them is as long as the first.", answer=-0.1),
+        wrong("the running means are not corrected", "averaging",
+              "Both means start at 0; m / (1 - beta1^t) and v / (1 - beta2^t) mend that.",
+              answer=_WITHOUT_CORRECTION),
+    ],
+    hints=[
+        "With equal gradients, what is the corrected mean of them? And of their squares?",
+        "Adam divides the one by the root of the other.",
+        "How long is each update, then? There are ten of them, all in one direction.",
+    ],
+)  # fmt: skip
+def adam_walk():
+    """Where the weight is after ten updates:"""
+    return -1.0
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=2,
+    trains="choosing the cure for a training from what it prints",
+    text="""
+    Five trainings of a language model with 300 ids (ln 300 is 5.7):
+
+    | | first loss | norms of the first gradients | training loss, end | held out, lowest and end |
+    |---|---|---|---|---|
+    | **A** | 5.7 | 1.0, 1.0, 1.0 | 5.5 | 5.5, 5.5 |
+    | **B** | 5.7 | 1.0, 9.0, 4000 | nan | 5.7, nan |
+    | **C** | 41 | 90, 60, 50 | 3.4 | 3.5, 3.5 |
+    | **D** | 5.7 | 1.0, 0.9, 0.8 | 0.4 | 3.0, 4.6 |
+    | **E** | nan | nan, nan, nan | nan | nan, nan |
+
+    What would you try first in each? **1** dropout, weight decay, or stopping early; **2** look for
+    a fully masked row; **3** a larger learning rate; **4** a smaller learning rate, or clipping;
+    **5** smaller logits at the start. Every cure serves once. Write five digits, for A to E.
+    """,
+    mistakes=[
+        wrong("the rate that is too low and the one that is too high change places",
+              "learning rate",
+              "In A nothing happens; in B the norm of the gradient explodes.", answer="43512"),
+        wrong("the NaN before any update is laid to the learning rate", "empty row",
+              "In E the very first loss is NaN, when no update had been made.", answer="32514"),
+        wrong("learning by heart and the bad start change places", "teacher forcing",
+              "In D the two losses part; in C they stay close, and only the start is bad.",
+              answer="34152"),
+        wrong("the bad start and the explosion change places", "gradient norm",
+              "In C the norms are large and falling from the start; in B they grow.",
+              answer="35412"),
+        wrong("learning by heart and learning nothing change places", "learning rate",
+              "In A the model does not even learn the training text; in D it learns it too well.",
+              answer="14532"),
+    ],
+    hints=[
+        "Two runs show NaN. Which of them was ill before the first update?",
+        "ln V is the loss of one who knows nothing. Who starts much worse than that?",
+        "Compare the training loss with the held-out loss in the other two.",
+    ],
+)  # fmt: skip
+def diagnose_run():
+    """Five digits: the cures for A, B, C, D, E, in quotation marks"""
+    return "34512"
+
+
+def _mend(weight, batches, lr, limit, *, logits="plain", left="nothing", clip="before",
+          sign=-1.0, given="kept"):  # fmt: skip
+    w = weight if given == "changed" else weight.detach().clone()
+    before = torch.zeros_like(w)  # what stands in .grad when the next batch comes
+    for x, targets in batches:
+        scores = (x @ w).softmax(-1) if logits == "softmax" else x @ w
+        error = scores.softmax(-1) - F.one_hot(targets, w.shape[1])  # (N, V)
+        if logits == "softmax":
+            error = scores * (error - (error * scores).sum(-1, keepdim=True))
+        gradient = x.T @ error / len(x) + before
+        short = gradient * (limit / gradient.norm()).clamp(max=1.0)
+        if clip == "value":
+            short = gradient.clamp(-limit, limit)
+        if clip == "always":
+            short = gradient * limit / gradient.norm()
+        step = gradient if clip == "after" else short
+        before = short if left == "gradients" else before
+        w.add_(step, alpha=sign * lr)
+    return w
+
+
+def play_mended(answer, weight, batches, lr, limit):
+    """The trained weight, and whether the one that was given is as before."""
+    given = weight.clone()
+    output = answer(given, batches, lr, limit)
+    return {"output": output, "given weight unchanged": torch.equal(given.detach(), weight)}
+
+
+def _mend_with_torch(weight, batches, lr, limit):
+    w = nn.Parameter(weight.detach().clone())
+    optimizer = torch.optim.SGD([w], lr=lr)
+    for x, targets in batches:
+        optimizer.zero_grad()
+        F.cross_entropy(x @ w, targets).backward()
+        nn.utils.clip_grad_norm_([w], limit)
+        optimizer.step()
+    return w.detach()
+
+
+def _mend_with_grad(weight, batches, lr, limit):
+    for x, targets in batches:
+        w = weight.detach().requires_grad_()
+        (g,) = torch.autograd.grad(F.cross_entropy(x @ w, targets), w)
+        weight = w.detach() - lr * g * min(1.0, limit / float(g.norm()))
+    return weight
+
+
+def _labelled(seed, sizes, d, vocabulary, scale):
+    """Batches of x (N, d) and targets (N,)."""
+    shapes = [(n, d) for n in sizes]
+    return [
+        (x * scale, (torch.arange(len(x)) * 2 + i) % vocabulary)
+        for i, x in enumerate(draw(seed, *shapes))
+    ]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=10,
+    difficulty=2,
+    trains="mending a training loop",
+    text="""
+    A colleague's loop trains one matrix, `logits = x @ weight`, by plain gradient descent with
+    clipped gradients. It has **three** faults and also changes what it is given. Write it anew:
+    one update a batch, with the gradient of that batch alone.
+
+    ```python
+    def mended_training(weight, batches, lr, limit):
+        weight.requires_grad_()
+        for x, targets in batches:
+            loss = F.cross_entropy((x @ weight).softmax(-1), targets)
+            loss.backward()
+            weight.data -= lr * weight.grad
+            nn.utils.clip_grad_norm_([weight], limit)
+        return weight.detach()
+    ```
+    """,
+    reference=_mend,
+    play=play_mended,
+    probes=[
+        (draw(141, (2, 3))[0], _labelled(142, (3,), 2, 3, 3.0), 0.5, 0.4),
+        (draw(143, (2, 3))[0], _labelled(144, (3, 4), 2, 3, 1.0), 0.5, 9.0),
+        (draw(145, (3, 4))[0], _labelled(146, (2, 4, 3), 3, 4, 2.0), 0.8, 0.7),
+    ],
+    mistakes=[
+        wrong("the softmax is taken twice", "log probabilities",
+              "cross_entropy takes logits and does the softmax itself.", logits="softmax"),
+        wrong("gradients of earlier batches stay", "gradient",
+              "backward adds to .grad: reset it before each batch.", left="gradients"),
+        wrong("the step is taken before clipping", "gradient norm",
+              "What is shortened after the step has already done its harm.", clip="after"),
+        wrong("entries are clamped one by one", "gradient norm",
+              "clip_grad_norm_ shortens the whole gradient and keeps its direction.",
+              clip="value"),
+        wrong("short gradients are made longer", "gradient norm",
+              "A gradient below the limit stays as it is.", clip="always"),
+        wrong("the step goes up the gradient", "gradient",
+              "The loss falls against the gradient.", sign=1.0),
+        wrong("the given weight is changed", "state",
+              "Work on a copy: whoever gave the weight may need it.", given="changed"),
+    ],
+    hints=[
+        "Go through one update and ask of each line what it reads, and whether that is right then.",
+        "What stands in weight.grad when the second batch has been through backward?",
+        "The order: reset, backward, clip, step. And cross_entropy wants logits.",
+    ],
+    right_variants=[
+        _mend_with_torch,
+        _mend_with_grad,
+        lambda weight, batches, lr, limit: _mend(
+            weight.double(), [(x.double(), y) for x, y in batches], lr, limit
+        ),
+    ],
+)  # fmt: skip
+def mended_training(weight, batches, lr, limit):
+    """The weight after one clipped step of gradient descent a batch.
+
+    weight: (d, V), batches: a list of x (N, d) with targets (N,), lr: the learning rate, limit: of
+    the gradient's norm. Returns a new tensor (d, V); the given one stays as it is.
+    """
+    weight = weight.detach().clone().requires_grad_()
+    for x, targets in batches:
+        weight.grad = None
+        F.cross_entropy(x @ weight, targets).backward()
+        nn.utils.clip_grad_norm_([weight], limit)
+        weight.data -= lr * weight.grad
+    return weight.detach()
+
+
+def _stop(losses, patience, *, against="best", extra=0, ties="no", kept="seen", gives="indices",
+          order="best first"):  # fmt: skip
+    best, waited, last = 0, 0, 0
+    for i, loss in enumerate(losses[1:], start=1):
+        last = i
+        reached = losses[i - 1] if against == "previous" else losses[best]
+        if loss < reached or (ties == "count" and loss == reached):
+            best, waited = i, 0
+        else:
+            waited += 1
+        if waited == patience + extra:
+            break
+    if kept == "all":
+        best = min(range(len(losses)), key=losses.__getitem__)
+    if kept == "last":
+        best = last
+    found = (losses[best], losses[last]) if gives == "losses" else (best, last)
+    return found if order == "best first" else found[::-1]
+
+
+def _stop_by_slices(losses, patience):
+    for last in range(len(losses)):
+        seen = [float(x) for x in losses[: last + 1]]
+        best = seen.index(min(seen))
+        if last - best == patience:
+            break
+    return [best, last]
+
+
+def _stop_with_tensors(losses, patience):
+    lowest = torch.tensor(losses).cummin(0)
+    since = torch.tensor([i - losses.index(v) for i, v in enumerate(_running_minima(losses))])
+    ends = (since >= patience).nonzero()
+    last = int(ends[0]) if len(ends) else len(losses) - 1
+    return losses.index(min(losses[: last + 1])), torch.tensor(last) + 0 * len(lowest.values)
+
+
+def _running_minima(losses):
+    return [min(losses[: i + 1]) for i in range(len(losses))]
+
+
+def _stop_while(losses, patience):
+    i = best = 0
+    while i + 1 < len(losses) and i - best < patience:
+        i += 1
+        best = i if losses[i] < losses[best] else best
+    return best, i
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=8,
+    difficulty=2,
+    trains="early stopping with patience",
+    text="""
+    A training measures its held-out loss from time to time and keeps the weights of the lowest one.
+    Nobody wants to wait for the end: it stops as soon as `patience` measurements in a row were not
+    lower than the lowest so far. Give back two positions in `losses`, counted from 0: whose weights
+    are kept, and which measurement is the last that is made.
+    """,
+    reference=_stop,
+    probes=[
+        ([3.0, 2.0, 2.5, 2.2, 1.0], 2),
+        ([4.0, 3.0, 3.2, 2.9, 3.1, 3.05, 3.0, 2.0], 3),
+        ([3.0, 2.0, 2.0, 2.5, 1.0], 2),
+        ([5.0, 4.0, 3.0], 2),
+        ([3.0, 2.0, 2.0, 1.5, 1.6, 1.55, 1.7, 1.2, 1.1], 2),
+        ([2.0, 2.5, 2.4, 2.3, 2.2, 2.1, 1.0], 4),
+    ],
+    mistakes=[
+        wrong("a loss is compared with the one before", "stopping",
+              "Lower than the last one is not enough: it has to beat the lowest so far.",
+              against="previous"),
+        wrong("it stops one measurement late", "off by one",
+              "With patience 2 the second measurement without progress is the last.", extra=1),
+        wrong("it stops one measurement early", "off by one",
+              "With patience 2 one measurement without progress is borne.", extra=-1),
+        wrong("an equal loss counts as progress", "stopping",
+              "It has to be lower.", ties="count"),
+        wrong("the lowest of all is kept", "stopping",
+              "Measurements after the stop are never made, so they cannot be kept.", kept="all"),
+        wrong("the weights at the stop are kept", "stopping",
+              "The lowest loss so far came earlier; its weights were stored.", kept="last"),
+        wrong("losses are given back", "stopping",
+              "Two positions are asked for, not what stands there.", gives="losses"),
+        wrong("the two positions change places", "stopping",
+              "First whose weights are kept, then the last measurement.", order="last first"),
+    ],
+    hints=[
+        "Go along the losses and remember two things: where the lowest is, and how long ago.",
+        "What happens to the waiting when a lower loss comes?",
+        "Stop when the distance from the lowest is the patience; else at the end of the list.",
+    ],
+    right_variants=[_stop_by_slices, _stop_with_tensors, _stop_while],
+)  # fmt: skip
+def when_to_stop(losses, patience):
+    """Whose weights are kept, and the last measurement that is made.
+
+    losses: a list of held-out losses, patience: at least 1. Returns two positions, from 0.
+    """
+    best = 0
+    for last, loss in enumerate(losses):
+        if loss < losses[best]:
+            best = last
+        if last - best == patience:
+            break
+    return best, last
+
+
+class _Tied(nn.Module):
+    """Something with all kinds of parameters: a table used twice, a block, a frozen matrix."""
+
+    def __init__(self, bias):
+        super().__init__()
+        self.table = nn.Embedding(5, 4)
+        self.inner = nn.Sequential(nn.Linear(4, 8, bias=bias), nn.ReLU(), nn.LayerNorm(8))
+        self.scores = nn.Parameter(torch.ones(2, 4, 4))
+        self.temperature = nn.Parameter(torch.tensor(1.0))
+        self.frozen = nn.Linear(8, 8)
+        self.frozen.requires_grad_(False)
+        self.output = nn.Linear(4, 5, bias=False)
+        self.output.weight = self.table.weight
+
+
+def _groups(model, *, by="axes", frozen="neither", twice="no", order="decayed first"):
+    named = list(model.named_parameters(remove_duplicate=twice == "no"))
+    if frozen == "neither":
+        named = [(name, p) for name, p in named if p.requires_grad]
+    linear, table = (
+        {id(m.weight) for m in model.modules() if isinstance(m, kind)}
+        for kind in (nn.Linear, nn.Embedding)
+    )
+    is_decayed = {
+        "axes": lambda name, p: p.dim() >= 2,
+        "exactly two axes": lambda name, p: p.dim() == 2,
+        "no bias": lambda name, p: not name.endswith("bias"),
+        "weight": lambda name, p: name.endswith("weight"),
+        "linear": lambda name, p: id(p) in linear and id(p) not in table,
+        "no scalar": lambda name, p: p.dim() >= 1,
+    }[by]
+    groups = (
+        [n for n, p in named if is_decayed(n, p)],
+        [n for n, p in named if not is_decayed(n, p)],
+    )
+    return groups if order == "decayed first" else groups[::-1]
+
+
+def play_groups(answer, kind):
+    """The two lists of names, each sorted, for one of some models."""
+    model = {
+        "linear": lambda: nn.Linear(3, 2),
+        "norm": lambda: nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2)),
+        "tied": lambda: _Tied(bias=True),
+        "tied, no bias": lambda: _Tied(bias=False),
+    }[kind]()
+    decayed, spared = answer(model)
+    return {"decayed": sorted(decayed), "spared": sorted(spared)}
+
+
+def _groups_in_a_loop(model):
+    groups = {True: [], False: []}
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            groups[len(p.shape) > 1].append(name)
+    return groups[True], groups[False]
+
+
+def _groups_by_sets(model):
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    spared = {name for name, p in trained.items() if p.ndim in (0, 1)}
+    return set(trained) - spared, spared
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=8,
+    difficulty=2,
+    trains="choosing which parameters decay",
+    text="""
+    Many trainings let only matrices decay: weights of linear layers, embedding tables, whatever has
+    two axes or more. Biases, the gains and shifts of norms, and single numbers are spared. Sort a
+    model's parameters by name into those that decay and those that are spared. What is frozen
+    (needs no gradient) belongs to neither, and a parameter that is used twice stands once.
+    """,
+    reference=_groups,
+    play=play_groups,
+    probes=[("linear",), ("norm",), ("tied",), ("tied, no bias",)],
+    mistakes=[
+        wrong("only biases are spared", "scale and shift",
+              "The gain of a norm is a vector called weight, too: go by the number of axes.",
+              by="no bias"),
+        wrong("whatever is called weight decays", "scale and shift",
+              "The gain of a norm is called weight, too, and has one axis.", by="weight"),
+        wrong("only tensors with exactly two axes decay", "scale and shift",
+              "A parameter may stack several matrices: two axes or more.", by="exactly two axes"),
+        wrong("only linear layers decay", "scale and shift",
+              "Embedding tables have two axes and decay as well.", by="linear"),
+        wrong("vectors decay", "scale and shift",
+              "Biases, gains and shifts have one axis, and are spared.", by="no scalar"),
+        wrong("frozen parameters are sorted in", "frozen base",
+              "What needs no gradient is not trained, and would shrink under decay.",
+              frozen="sorted"),
+        wrong("a parameter that is used twice stands twice", "sharing",
+              "An optimiser refuses the same tensor in two places; named_parameters() gives it "
+              "once.", twice="yes"),
+        wrong("the two lists change places", "scale and shift",
+              "First those that decay, then those that are spared.", order="spared first"),
+    ],
+    hints=[
+        "model.named_parameters() gives names and tensors, each tensor once.",
+        "What tells a matrix from a bias, whatever its name is?",
+        "Leave out what has requires_grad False; then sort by the number of axes.",
+    ],
+    right_variants=[
+        _groups_in_a_loop,
+        _groups_by_sets,
+        lambda model: tuple(
+            [n for n, p in model.named_parameters() if p.requires_grad and (p.dim() < 2) == spared]
+            for spared in (False, True)
+        ),
+    ],
+)  # fmt: skip
+def decay_groups(model):
+    """The names of the parameters that decay, and of those that are spared.
+
+    model: an nn.Module. Returns two lists of names, as in model.named_parameters().
+    """
+    named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    decayed = [name for name, p in named if p.dim() >= 2]
+    return decayed, [name for name, p in named if p.dim() < 2]
+
+
+class _Training:
+    """train(lr) of a probe: lowest at 10 ** best, a loss of NaN well above; it counts its calls."""
+
+    def __init__(self, best, edge):
+        self.best, self.edge, self.calls = best, edge, 0
+
+    def __call__(self, lr):
+        self.calls += 1
+        if not lr > 0:
+            return math.nan
+        away = math.log10(lr) - self.best
+        return math.nan if away > self.edge else min(5.7, 2.0 + 3.0 * away**2)
+
+
+def _search(train, *, form="right"):
+    decades = [10.0**e for e in range(-5, 1)]
+    if form == "fixed":
+        return 1e-3
+    grid = {
+        "line": [1e-5 + i * (1 - 1e-5) / 11 for i in range(12)],
+        "many": [10 ** (-5 + i / 8) for i in range(41)],
+        "few": [1e-4, 1e-3, 1e-2],
+    }.get(form, decades)
+    found = {}
+    for lr in grid:
+        loss = train(lr)
+        if loss == loss or form == "NaN":
+            found[lr] = loss
+    if form == "NaN":  # min keeps a NaN that it meets first
+        return min(sorted(found, reverse=True), key=found.get)
+    if form == "largest":
+        return max(found)
+    if form == "right":
+        for factor in (10**0.5, 10**0.25):
+            centre = min(found, key=found.get)
+            for lr in (centre / factor, centre * factor):
+                loss = train(lr)
+                found |= {lr: loss} if loss == loss else {}
+    best = min(found, key=found.get, default=1e-3)
+    return {"exponent": math.log10(best), "loss": found.get(best)}.get(form, best)
+
+
+def play_search(answer, best, edge):
+    """What holds of the rate that was found, and of the way to it."""
+    train = _Training(best, edge)
+    rate = float(answer(train))
+    calls, loss = train.calls, train(rate)
+    return {
+        "train was called": calls > 0,
+        "at most 12 times": calls <= 12,
+        "the rate is above 0": rate > 0,
+        "training with it ends in a number": loss == loss,
+        "its loss is within 0.1 of the lowest": loss <= 2.1,
+    }
+
+
+def _search_by_tens(train):
+    tried = []
+
+    def at(lr):
+        loss = train(lr)
+        tried.append((math.inf if math.isnan(loss) else loss, lr))
+        return min(tried)[1]
+
+    best = [at(lr) for lr in (1.0, 0.1, 0.01, 0.001, 0.0001, 0.00001)][-1]
+    best = [at(lr) for lr in (best / 3, best * 3)][-1]
+    return [at(lr) for lr in (best / 1.6, best * 1.6)][-1]
+
+
+def _search_by_thirds(train):
+    low, high = -5.0, 0.0
+    tried = {}
+
+    def at(exponent):
+        loss = float(train(10**exponent))
+        tried[exponent] = math.inf if math.isnan(loss) else loss
+        return tried[exponent]
+
+    for exponent in (-4.5, -3.5, -2.5, -1.5, -0.5):
+        at(exponent)
+    centre = min(tried, key=tried.get)
+    for exponent in (centre - 0.33, centre + 0.33):
+        at(min(high, max(low, exponent)))
+    centre = min(tried, key=tried.get)
+    for exponent in (centre - 0.16, centre + 0.16):
+        at(exponent)
+    return 10 ** min(tried, key=tried.get)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    asks="transfer",
+    minutes=15,
+    difficulty=3,
+    trains="searching for a learning rate",
+    text="""
+    An open task: **your own search for a learning rate**. `train(lr)` trains a new model and gives
+    its held-out loss. It is dear, so you may call it 12 times at most. The best rate lies
+    somewhere between 0.00001 and 1; at rates well above it the loss is NaN. Any way is right that
+    gives back a rate whose loss is within 0.1 of the lowest possible. In every training that is
+    tried here, a rate that is off by a factor of 1.5 is still near enough, and one that is off by
+    a factor of 2 is not.
+    """,
+    reference=_search,
+    play=play_search,
+    probes=[(-2.0, 0.6), (-1.0, 5.0), (-3.0, 1.2), (-3.5, 0.4), (-4.9, 0.3), (-1.4, 0.3)],
+    mistakes=[
+        wrong("rates are tried along a line", "search",
+              "Between 0.00001 and 1 nearly all of a line lies above 0.1: go by factors.",
+              form="line"),
+        wrong("train is called too often", "search",
+              "Twelve trainings are allowed: first coarsely, then finely near the best.",
+              form="many"),
+        wrong("the whole powers of ten are all that is tried", "search",
+              "The best may lie between two of them: try some more near the best one.",
+              form="coarse"),
+        wrong("the middle of the range is all that is tried", "search",
+              "The best may be as small as 0.00001 or as large as 1.", form="few"),
+        wrong("nothing is tried", "search",
+              "No rate is right for every training: call train.", form="fixed"),
+        wrong("NaN passes for the lowest", "search",
+              "Every comparison with NaN is False, so min() may keep it: leave NaN out.",
+              form="NaN"),
+        wrong("the largest rate that still trains is taken", "search",
+              "It is near the edge, where the loss is higher again: take the lowest loss.",
+              form="largest"),
+        wrong("the exponent is given back", "search",
+              "The rate itself is asked for, 10 to that power.", form="exponent"),
+        wrong("the loss is given back", "search",
+              "The rate is asked for that led to it.", form="loss"),
+    ],
+    hints=[
+        "How many powers of ten lie in the range? That is a first, coarse search.",
+        "Around the best of them go on with smaller factors, such as the root of ten.",
+        "A loss of NaN is worse than any number; math.isnan tells.",
+    ],
+    right_variants=[
+        _search_by_thirds,
+        _search_by_tens,
+        lambda train: torch.tensor(_search(train)),
+    ],
+)  # fmt: skip
+def find_rate(train):
+    """A learning rate that trains well, found in at most 12 trainings.
+
+    train(lr) -> the held-out loss, which may be NaN. Returns the learning rate.
+    """
+    losses = {}
+    for step in (1.0, 0.5, 0.25):  # of the exponent: powers of ten, their roots, the roots of these
+        best = min(losses, key=losses.get, default=None)
+        exponents = range(-5, 1) if best is None else (best - step, best + step)
+        for exponent in exponents:
+            loss = float(train(10.0**exponent))
+            losses[exponent] = math.inf if math.isnan(loss) else loss
+    return 10.0 ** min(losses, key=losses.get)
