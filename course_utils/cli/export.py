@@ -4,7 +4,7 @@ from pathlib import Path
 
 from course_utils.cli.command import add_model_option, parser, refusing
 from course_utils.text.text import printable
-from course_utils.training.runs.files import CannotWrite, check_name
+from course_utils.training.runs.files import new_folder
 from course_utils.training.runs.folder import VOCABULARY, load_model, write_vocabulary
 from course_utils.training.runs.onnx_files import DECODER, ENCODER, write_onnx
 
@@ -21,14 +21,10 @@ def main(argv: list[str]) -> None:
         f"{VOCABULARY}.",
     )
     add_model_option(command)
-    command.add_argument("--out", required=True, type=Path, metavar="DIR", help="a folder")
+    command.add_argument("--out", required=True, type=Path, metavar="DIR", help="a new folder")
     args = command.parse_args(argv)
-    check_name(args.out)
     model, vocabulary = load_model(args.model)
-    try:
-        args.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotWrite(f"cannot make the folder {args.out}: {error.strerror}") from None
+    new_folder(args.out)
     write_onnx(model, args.out)
     write_vocabulary(args.out, vocabulary)
     size = sum((args.out / name).stat().st_size for name in (ENCODER, DECODER))

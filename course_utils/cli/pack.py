@@ -6,7 +6,7 @@ import pooch
 
 from course_utils.cli.command import parser, refusing
 from course_utils.text.text import printable
-from course_utils.training.runs.files import all_finite, check_name, read_tensors
+from course_utils.training.runs.files import all_finite, new_folder, read_tensors
 from course_utils.training.runs.folder import (
     WEIGHTS,
     empty_model,
@@ -34,7 +34,6 @@ def main(argv: list[str]) -> None:
     )
     command.add_argument("--out", required=True, type=Path, metavar="DIR", help="a new folder")
     args = command.parse_args(argv)
-    check_name(args.out)
     config = read_config(args.model)
     vocabulary = read_vocabulary(args.model, config.src_vocab_size)
     best = read_best(args.model)
@@ -42,12 +41,7 @@ def main(argv: list[str]) -> None:
     weights = {name: w.half() for name, w in read_tensors(args.model / WEIGHTS, wanted).items()}
     if not all_finite(weights):
         raise Refused("a weight is too large for half precision: keep the folder as it is")
-    if args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
-        raise Refused(f"{args.out} exists and is not empty: name a new folder")
-    try:
-        args.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Refused(f"cannot make the folder {args.out}: {error.strerror}") from None
+    new_folder(args.out)
     write_config(args.out, config)
     write_vocabulary(args.out, vocabulary)
     write_weights(args.out, weights, best)

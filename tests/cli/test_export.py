@@ -47,6 +47,13 @@ def test_onnxruntime_says_what_the_model_says(tmp_path, capsys):
         assert greedy(encoder, decoder, tokenizer, some, 25) == wanted[: len(some)]
 
 
+def test_no_folder_with_something_in_it_is_written_into(tmp_path, capsys):
+    (tmp_path / "vocabulary.json").write_text("mine", encoding="utf-8")
+    assert export.main(["--model", str(tiny_folder()), "--out", str(tmp_path)]) == 1
+    assert "is not empty: name a new folder" in capsys.readouterr().err
+    assert (tmp_path / "vocabulary.json").read_text(encoding="utf-8") == "mine"
+
+
 def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     assert export.main(["--model", str(tiny_folder()), "--out", str(tmp_path / "a")]) == 1

@@ -89,6 +89,21 @@ def check_name(path: Path) -> None:
         raise Refused(f"the name {str(path)!r} is not UTF-8: take another name") from None
 
 
+def new_folder(path: Path) -> None:
+    """Make a folder to write into.
+
+    Raises:
+        Refused: something stands there, or it cannot be made.
+    """
+    check_name(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise Refused(f"{path} exists and is not empty: name a new folder")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"cannot make the folder {path}: {error.strerror}") from None
+
+
 def _forbidden(path: Path) -> Refused:
     return Refused(f"you may not read {path}: ask its owner, or change its mode")
 
