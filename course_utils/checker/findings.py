@@ -5,9 +5,10 @@ input: the probes with fresh numbers of order one, without zeros and without sat
 several draws. FINDINGS lists the most telling first.
 """
 
+import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,10 +30,12 @@ _LONGEST = 8  # rows of an argument that are changed one by one
 _POWERS = (("", 1), ("1 / ", -1), ("the root of ", 0.5), ("1 / the root of ", -0.5))
 
 
-def findings(trial: Trial | None, end: float = math.inf) -> list[str]:
+def findings(
+    trial: Trial | None, end: float = math.inf, which: Sequence | None = None
+) -> list[str]:
     """The first sentences that hold, at most two; `end` on the clock of the process."""
     found: list[str] = []
-    for finding in FINDINGS if trial else ():
+    for finding in (which or FINDINGS) if trial else ():
         more = len(found) < _MOST and time.process_time() < end
         sentence = finding(trial) if more else None
         found += [sentence] if sentence else []
@@ -197,24 +200,46 @@ def _sizes(trial: Trial) -> Iterator[tuple[str, list[float]]]:
                 yield f"the size of axis {axis} of `{name}`", [float(x.shape[axis]) for x in column]
 
 
-def other_amounts(trial: Trial) -> str | None:
-    """All numbers too large by one sum, or right but for signs, or but for their places."""
+def one_sum(trial: Trial) -> str | None:
+    """All numbers too large by one sum."""
     pairs = _flat(trial)
     shifts = torch.cat([b - a for a, b in pairs] or [torch.zeros(1)])
     if shifts.max() - shifts.min() < 1e-4 < shifts[0].abs():
         amount = number(abs(shifts[0].item()))
         return f"every number is {amount} too {'large' if shifts[0] > 0 else 'small'}"
+    return None
+
+
+def inverted(trial: Trial) -> str | None:
+    """True for False everywhere."""
+    both = [(a, b) for a, b in trial.pairs if _is_mask(a) and _is_mask(b) and a.shape == b.shape]
+    turned = len(both) == len(trial.pairs) and all(torch.equal(a, ~b) for a, b in both)
+    return "True and False are exchanged everywhere" if turned else None
+
+
+def _is_mask(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype == torch.bool and value.dim() > 0
+
+
+def axes_exchanged(trial: Trial) -> str | None:
+    """Two axes of one tensor stand the other way round."""
+    if not all(isinstance(x, Tensor) and x.dim() > 1 for pair in trial.pairs for x in pair):
+        return None
+    least = min(a.dim() for a, _ in trial.pairs)
+    for i, j in itertools.combinations(range(-least, 0), 2):
+        if all(gap(a.transpose(i, j), b).size <= 1 for a, b in trial.pairs):
+            return f"axes {i} and {j} of the result are exchanged"
+    return None
+
+
+def same_numbers(trial: Trial) -> str | None:
+    """Numbers that are right but for their signs, or but for their places."""
+    pairs = _flat(trial)
     if pairs and all(_close(a.abs(), b.abs()) for a, b in pairs):
         return "all the numbers are right but for their signs"
     several = all(len(a.unique()) > 2 for a, _ in pairs)
     if not pairs or not several or not all(_close(a.msort(), b.msort()) for a, b in pairs):
         return None
-    turned = all(
-        isinstance(b, Tensor) and a.dim() > 1 and gap(a, b.transpose(-2, -1)).size <= 1
-        for a, b in trial.pairs
-    )
-    if turned:
-        return "it is the right result with its last two axes exchanged"
     return "the numbers are the right ones, but they stand at other places"
 
 
@@ -230,9 +255,8 @@ def sums_of_rows(trial: Trial) -> str | None:
     sums = [(a.double().sum(-1).flatten(), b.double().sum(-1).flatten()) for a, b in trial.pairs]
     off = [torch.stack(pair, 1)[(pair[0] - pair[1]).abs() > 1e-3].tolist() for pair in sums]
     if all(off):
-        due, given = map(number, off[0][0])
-        return f"the sums of rows are wrong: one is {given} where {due} is due"
-    negative = all((given < 0).any() for given in trial.given)
+        return "the sums of rows are wrong"
+    negative = all((given < 0).any() for _, given in trial.pairs)
     return "some of the weights are negative" if negative else None
 
 
@@ -262,7 +286,7 @@ def _entries(which: list[int]) -> str:
 
 def some_inputs(trial: Trial) -> str | None:
     """A switch or a mask that tells the inputs on which it is right from the others."""
-    good = [gap(a, b).size <= 1 for a, b in trial.pairs]
+    good = [gap(a, b).size <= 1 for a, b in zip(trial.due, trial.given)]
     fitting = []
     for i in range(len(trial.inputs[0])):
         name, column = f"`{trial.exercise.argument(i)}`", [p[i] for p in trial.inputs]
@@ -285,8 +309,12 @@ FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
     batch_mixed_up,
     rows_mixed_up,
     one_factor,
-    other_amounts,
+    one_sum,
+    inverted,
+    axes_exchanged,
+    same_numbers,
     sums_of_rows,
     right_parts,
     some_inputs,
 )
+EXACT = (one_factor, one_sum, inverted, axes_exchanged)  # what tells the whole difference

@@ -21,7 +21,10 @@ Inputs = Sequence[tuple]
 
 @dataclass
 class Trial:
-    """An answer with what is due and what it gives on generic inputs; both can be played again."""
+    """An answer with what is due and what it gives on generic inputs; both can be played again.
+
+    What `pairs` tell must hold on `shown` too, what is due and given on the input that is shown.
+    """
 
     exercise: Exercise
     inputs: list[tuple]
@@ -29,9 +32,12 @@ class Trial:
     given: list[Any]
     play_right: Callable[[Inputs], list[Any]]
     play_answer: Callable[[Inputs], list[Any]]
+    shown: tuple[tuple[Any, Any], ...] = ()
 
     @classmethod
-    def of(cls, exercise: Exercise, play_right: Callable, play_answer: Callable) -> "Trial | None":
+    def of(
+        cls, exercise: Exercise, play_right: Callable, play_answer: Callable, shown: tuple = ()
+    ) -> "Trial | None":
         """On the generic inputs that both take; None where there is none, or all come out right."""
         inputs = list(generic(exercise))
         due, given = play_right(inputs), play_answer(inputs)
@@ -39,13 +45,13 @@ class Trial:
         if len(given) < len(inputs) or any(_odd(given[i]) for i in good):
             return None
         kept = ([x[i] for i in good] for x in (inputs, due, given))
-        trial = cls(exercise, *kept, play_right, play_answer)
+        trial = cls(exercise, *kept, play_right, play_answer, shown)
         return trial if any(gap(a, b).size > 1 for a, b in trial.pairs) else None
 
     @property
     def pairs(self) -> list[tuple[Any, Any]]:
-        """What is due and what is given, for each input."""
-        return list(zip(self.due, self.given))
+        """What is due and what is given, for each input and for the one that is shown."""
+        return [*zip(self.due, self.given), *self.shown]
 
     def both(self, inputs: Inputs) -> list[tuple[Any, Any]] | None:
         """What is due and given on other inputs; None where one of them raises."""

@@ -5,6 +5,7 @@ only facts, each of them measured. First it is settled how many things came back
 the dtype, then numbers.
 """
 
+import dataclasses
 import functools
 import operator
 import time
@@ -12,18 +13,36 @@ from typing import Any
 
 from torch import Tensor
 
-from course_utils.checker.exercise import Exercise
-from course_utils.checker.findings import Trial, findings
+from course_utils.checker.exercise import Exercise, Mistake
+from course_utils.checker.findings import EXACT, Trial, findings
+from course_utils.checker.generic_inputs import generic
 from course_utils.checker.repair import repair
 from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
 from course_utils.checker.shown import number, show
 from course_utils.checker.source import WORDS, is_untouched
-from course_utils.checker.values import Gap, Raised, gap, numbers_in
-from course_utils.checker.verdict import Case, Verdict, explains, name_mistakes, outcome_of
-from course_utils.checker.watch import Watch, things
-from course_utils.checker.widen import in_float64, smaller, widened
+from course_utils.checker.values import Gap, Raised, gap, nearly, numbers_in, typed
+from course_utils.checker.verdict import (
+    Case,
+    Verdict,
+    explains,
+    name_mistakes,
+    outcome_of,
+    typed_fact,
+)
+from course_utils.checker.watch import TURNED, Watch, things
+from course_utils.checker.widen import (
+    FAR,
+    all_agree,
+    doubled,
+    drawn,
+    enlarged,
+    in_float64,
+    smaller,
+    widened,
+)
 
-BUDGET = 2.8  # seconds of computing for one verdict
+BUDGET = 2.4  # seconds of computing for one verdict
+_SEVERAL = 4  # inputs on which a part must be right to be called so
 
 
 def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> Verdict:
@@ -36,6 +55,8 @@ def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> V
         return Verdict("not attempted")
     if problem := _unsuitable(exercise, answer):
         return Verdict("not checked", facts=(problem,))
+    if exercise.kind == "value" and getattr(answer, "shape", ()):  # a row of numpy's numbers
+        answer = answer.tolist()
     end = time.process_time() + BUDGET
     session = run_answer(exercise.play, answer, exercise.probes, seconds, whole=True)
     every = [*session.runs, session.again, session.repeated]
@@ -70,6 +91,8 @@ class _Judge:
         self.exercise, self.answer, self.session, self.end = exercise, answer, session, end
         self.given = [run.value for run in session.runs]
         self.due = [outcome_of(exercise, (), i) for i in range(len(exercise.probes))]
+        if exercise.kind == "value":
+            self.given = [typed(*pair) for pair in zip(self.due, self.given)]
         self.gaps = [gap(a, b) for a, b in zip(self.due, self.given, strict=True)]
         self.facts = self._side_effects()
 
@@ -81,37 +104,111 @@ class _Judge:
         if all(g.size <= 1 for g in self.gaps):
             if self.facts:
                 return self._wrong(Case(self.exercise.probes[0], self.due[0], self.given[0]))
-            return self._right()
-        named, complete = name_mistakes(self.exercise, self.given, self.end - BUDGET / 3)
-        i = self._telling()
-        case = Case(self.exercise.probes[i], self.due[i], self.given[i], self.gaps[i].index)
+            return self._accepted()
+        named, complete = name_mistakes(
+            self.exercise, self.given, self.end - BUDGET / 3, self._holds
+        )
+        i = self._telling(named)
+        case, found = self._small(i, named)
         if named:
             if not complete:
                 self.facts.append(
                     "something else is wrong too, and several things could explain it"
                 )
-            return self._wrong(self._small(case), "mistake", named)
+            return self._wrong(case, "mistake", named)
         if self.exercise.kind == "value":
             return self._wrong_value(case)
-        return self._without_a_name(i, case)
+        return self._without_a_name(i, case, found)
 
     def _wrong(self, case: Case | None, status="wrong", named=(), measured=()) -> Verdict:
+        if self.exercise.kind != "value" and TURNED in self.session.watch.calls:
+            self.facts.append(
+                "`.T` turns all the axes round where there are three; `.mT`, or "
+                "`.transpose(-2, -1)`, exchanges the last two"
+            )
+        self.facts += [f"a warning came with it: {text}" for text in self.session.warned]
         facts = tuple(dict.fromkeys(f for f in self.facts if f))
-        return Verdict(status, named, facts, case, self.session.printed, tuple(measured))
+        printed, held = self.session.printed, self._held(case)
+        return Verdict(status, named, facts, case, printed, tuple(measured), held)
 
-    def _telling(self) -> int:
-        """The input to show: one that raises, else one whose form differs, else the smallest."""
+    def _held(self, case: Case | None) -> tuple[str, ...]:
+        """The parts of an outcome that are right on every input, and there are several."""
+        if case is None or not isinstance(case.expected, dict):
+            return ()
+        inputs = self._generic() + [args for _, args in widened(self.exercise)]
+        pairs = [*zip(self.due, self.given), *zip(self._right(inputs), self._values(inputs))]
+        if len(pairs) < _SEVERAL or not all(isinstance(x, dict) for pair in pairs for x in pair):
+            return ()
+        return tuple(
+            part for part in case.expected
+            if all(gap(a.get(part), b.get(part)).size <= 1 for a, b in pairs)
+        )  # fmt: skip
+
+    def _telling(self, named: tuple[Mistake, ...] = ()) -> int:
+        """The input to show: one that raises, else one whose form differs, else the smallest.
+
+        Of two mistakes both show on it.
+        """
+        alone = [(m,) for m in named if len(named) > 1]
         wrong = [i for i, g in enumerate(self.gaps) if g.size > 1]
         return min(
             wrong,
             key=lambda i: (
+                any(gap(outcome_of(self.exercise, m, i), self.given[i]).size <= 1 for m in alone),
                 not isinstance(self.given[i], Raised),
+                not self.gaps[i].of_form,
                 numbers_in(self.exercise.probes[i]),
             ),
         )
 
+    def _holds(self, some: tuple[Mistake, ...]) -> bool:
+        """Whether mistakes that explain the probes explain further inputs as well.
+
+        On generic inputs, and on those that may be shown, they give what came; where numbers are
+        large they are not wrong where the answer is right.
+        """
+        for args, due, came, as_given in self._further:
+            (made,) = self._right([args], some)
+            if as_given and gap(made, came).size > 1 and not isinstance(made, Raised):
+                return False
+            if not as_given and gap(due, came).size <= 1 < gap(due, made).size:
+                return False
+        return True
+
+    @functools.cached_property
+    def _further(self) -> list[tuple[tuple, Any, Any, bool]]:
+        """More inputs, what is due and given, and whether an explanation must give that too."""
+        exercise = self.exercise
+        if exercise.kind == "value":
+            return []
+        usual, small = self._generic(), [*smaller(exercise, exercise.probes[self._telling()])]
+        far = [enlarged(args, factor) for args in usual for factor in (FAR, 4 * FAR)]
+        far = [args for args in far if all_agree(exercise, args)]
+        inputs = usual + small + far
+        rows = zip(inputs, self._right(inputs), self._values(inputs))
+        return [
+            (args, due, came, k < len(usual + small))
+            for k, (args, due, came) in enumerate(rows)
+            if not len(usual) <= k < len(usual + small) or gap(due, came).size > 1
+        ]
+
+    def _generic(self) -> list[tuple]:
+        """The generic inputs that are as the exercise states them."""
+        return [args for args in generic(self.exercise) if all_agree(self.exercise, args)]
+
+    def _right(self, inputs: list[tuple], mistakes: tuple[Mistake, ...] = ()) -> list[Any]:
+        """What the reference gives, with mistakes or without."""
+        answer = self.exercise.combine(*mistakes).answer
+        return [outcome(self.exercise.play, answer, args, 0) for args in inputs]
+
+    def _values(self, inputs: list[tuple]) -> list[Any]:
+        """What the answer gives, as far as it comes in time."""
+        return [run.value for run in self._play(inputs)]
+
     def _side_effects(self) -> list[str]:
         found, session = [], self.session
+        if self.exercise.kind == "value":
+            return found
         changed = sorted({i for run in session.runs for i in run.changed})
         for name in map(self.exercise.argument, changed):
             found.append(f"it changes its input {name} in place: work on a copy")
@@ -126,7 +223,7 @@ class _Judge:
             found.append("called once more with the same tensors it gives something else")
         return found
 
-    def _right(self) -> Verdict:
+    def _accepted(self) -> Verdict:
         """Right on the probes: now on the widened ones, and by the learner's own work."""
         exercise, watch = self.exercise, self.session.watch
         further = widened(exercise)
@@ -135,7 +232,7 @@ class _Judge:
         for (words, args), run in zip(further, runs):
             due = outcome(exercise.play, exercise.variant(), args, 0)
             found = gap(due, run.value)
-            if found.size > 1:
+            if found.size > 1 and not self._by_rounding(args, due, run.value):
                 self.facts.append(f"it is right on the usual inputs, but not {words}")
                 case = Case(args, due, run.value, found.index)
                 self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
@@ -154,6 +251,12 @@ class _Judge:
         facts = (remark,) if remark else ()
         tried = len(exercise.probes) + len(further) if exercise.kind != "value" else 0
         return Verdict("right", facts=facts, printed=self.session.printed, tried=tried)
+
+    def _by_rounding(self, args: tuple, due: Any, given: Any) -> bool:
+        """Whether in float64 it is right, and in float32 off by what its own rounding makes."""
+        exact = doubled(args)
+        right, own = self._right([exact]), self._values([exact])
+        return bool(own) and gap(right[0], own[0]).size <= 1 and nearly(due, given)
 
     def _in_float64(self) -> str:
         """A remark where a right answer cannot take numbers in float64."""
@@ -176,15 +279,15 @@ class _Judge:
 
     def _wrong_value(self, case: Case) -> Verdict:
         fitting = [m for m in self.exercise.mistakes if explains(self.exercise, (m,), self.given)]
-        if fitting:
+        if len(fitting) > 1:
             slips = "; or ".join(f"{m.name} ({m.why})" for m in fitting)
             self.facts.append(f"several slips lead to this: {slips}")
         else:
-            self.facts.append(self.gaps[0].fact)
+            self.facts.append(self.gaps[0].fact or typed_fact(self.exercise, self.given[0]))
         return self._wrong(case)
 
-    def _without_a_name(self, i: int, case: Case) -> Verdict:
-        run, found = self.session.runs[i], self.gaps[i]
+    def _without_a_name(self, i: int, case: Case, found: Gap) -> Verdict:
+        run = self.session.runs[i]
         due_things, said = _things_due(self.exercise), ""
         if None not in (due_things, run.things) and due_things[0] != run.things:
             said = f"it returns {run.form}; due {due_things[1]}"
@@ -195,6 +298,8 @@ class _Judge:
             return self._wrong(None)
         repeats = gap(self.given[0], self.session.repeated.value).size <= 1
         change = self._repaired(i) if repeats and not found.of_dtype else ""
+        if not change and repeats:
+            change = self._known_and_more()
         if isinstance(case.given, Raised):
             self.facts = _error_facts(run) + self.facts
             return self._wrong(case, "error", measured=[change] if change else [])
@@ -202,39 +307,58 @@ class _Judge:
             self.facts.insert(0, found.fact)
         measured = [change] if change else []
         if not change and repeats and not found.fact:
-            measured = findings(self._trial(), self.end)
+            shown = ((case.expected, case.given),)
+            measured = findings(Trial.of(self.exercise, self._right, self._values, shown), self.end)
         if found.index and not found.fact and not change:
             self.facts.insert(0, _first_difference(case, found))
-        return self._wrong(self._small(case), measured=measured)
+        return self._wrong(case, measured=measured)
 
     def _repaired(self, i: int) -> str:
         exercise = self.exercise
-        order = [i, *(k for k in range(len(self.due)) if k != i)]
-        inputs = [exercise.probes[k] for k in order] + [args for _, args in widened(exercise)]
-        due = [self.due[k] for k in order]
-        due += [outcome(exercise.play, exercise.variant(), x, 0) for x in inputs[len(due) :]]
+        inputs = [exercise.probes[i], *(p for p in exercise.probes if p is not exercise.probes[i])]
+        inputs += [args for _, args in widened(exercise)] + [*drawn(exercise)]
+
+        @functools.cache
+        def due(mistakes: tuple[Mistake, ...], k: int) -> Any:
+            answer = exercise.combine(*mistakes).answer
+            return outcome(exercise.play, answer, inputs[k], k)
+
+        for k in range(len(inputs)):  # now, and not in the short time of a change
+            due((), k)
         return repair(exercise, self.answer, inputs, due, self.end - BUDGET / 4)
 
-    def _trial(self) -> Trial | None:
-        def right(inputs: list[tuple]) -> list[Any]:
-            answer = self.exercise.variant()
-            return [outcome(self.exercise.play, answer, args, 0) for args in inputs]
-
-        return Trial.of(self.exercise, right, lambda xs: [run.value for run in self._play(xs)])
-
-    def _small(self, case: Case) -> Case:
-        """The same with a smaller input on which it shows, whole numbers where that can be."""
-        if self.exercise.kind == "value":
-            return case
-        for args in smaller(self.exercise, case.args):
-            runs = self._play([args]) if time.process_time() < self.end else []
-            if not runs or isinstance(runs[0].value, Raised) != isinstance(case.given, Raised):
+    def _known_and_more(self) -> str:
+        """A known mistake of which one simple thing more makes what came out."""
+        in_time = time.process_time() < self.end
+        trial = Trial.of(self.exercise, self._right, self._values) if in_time else None
+        for mistake in self.exercise.mistakes if trial else ():
+            if time.process_time() > self.end:
+                break
+            made = self._right(trial.inputs, (mistake,))
+            if any(isinstance(x, Raised) for x in made):
                 continue
-            due = outcome(self.exercise.play, self.exercise.variant(), args, 0)
-            found = gap(due, runs[0].value)
-            if found.size > 1:
-                return Case(args, due, runs[0].value, found.index)
-        return case
+            if said := findings(dataclasses.replace(trial, due=made), self.end, EXACT):
+                name = mistake.name[:1].upper() + mistake.name[1:]
+                return f"two things together give this. {name}: {mistake.why} And {said[0]}"
+        return ""
+
+    def _small(self, i: int, named: tuple[Mistake, ...]) -> tuple[Case, Gap]:
+        """Probe `i`, or a smaller input on which the same shows, whole numbers where that can be.
+
+        Of two mistakes both show on it: neither alone gives what was given.
+        """
+        exercise, given, found = self.exercise, self.given[i], self.gaps[i]
+        case = Case(exercise.probes[i], self.due[i], given, found.index)
+        for args in smaller(exercise, case.args) if exercise.kind != "value" else ():
+            values = self._values([args]) if time.process_time() < self.end else []
+            if not values or isinstance(values[0], Raised) != isinstance(given, Raised):
+                continue
+            (due,), alone = self._right([args]), [(m,) for m in named if len(named) > 1]
+            less = gap(due, values[0])
+            both = all(gap(*self._right([args], m), values[0]).size > 1 for m in alone)
+            if less.size > 1 and bool(less.fact) == bool(found.fact) and both:
+                return Case(args, due, values[0], less.index), less
+        return case, found
 
 
 @functools.cache

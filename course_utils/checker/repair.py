@@ -5,61 +5,97 @@ input tried. The change itself is not shown, only its place and its kind.
 """
 
 import ast
+import re
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from course_utils.checker.edits import Code, Edit, code_of
-from course_utils.checker.exercise import Exercise
+from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import outcome, play_batch
-from course_utils.checker.values import gap
+from course_utils.checker.values import Raised, gap
 
 _EACH = 0.3  # seconds for one change
+_LEAST = 12  # inputs: on fewer a change may be right by chance
+# changes beside which a known mistake may stand; others may make the known mistake themselves
+_SWAP = re.compile(
+    "number is due|comparison|`.+=`|exchange of|sides are exchanged|the opposite|brackets are too"
+)
 _LONGEST = 60  # characters of code that are shown
 # code that does more than compute is not run with changes in it
 _MORE_THAN_COMPUTING = {"open", "exec", "eval", "os", "sys", "shutil", "subprocess", "pathlib"}
 
 
 def repair(
-    exercise: Exercise, answer: Any, inputs: list[tuple], expected: list[Any], end: float
+    exercise: Exercise,
+    answer: Any,
+    inputs: list[tuple],
+    due: Callable[[tuple[Mistake, ...], int], Any],
+    end: float,
 ) -> str:
-    """One sentence on the change that makes the answer right, or nothing.
+    """One sentence on the change that makes the answer right, or makes a known mistake of it.
 
     Args:
         exercise, answer: what is checked.
         inputs: what it must be right on, one on which it is wrong first.
-        expected: what is due on each.
+        due: what the reference gives on input i when it makes these mistakes.
         end: when the search ends, on the clock of the process.
     """
     code = code_of(answer)
-    if code is None or not _only_computes(code):
+    if code is None or len(inputs) < _LEAST or not _only_computes(code):
         return ""
-    for rank in range(3):
-        edits = list(code.edits(rank))
-        jobs = [_job(exercise, code, edit, inputs, expected) for edit in edits]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # some changes make odd code
-            good = [e for e, ok in zip(edits, play_batch(jobs, _EACH, end)) if ok is True]
-        if good:
-            return _sentence(good, len(inputs))
-        if time.process_time() >= end:
-            return ""
+    edits: list[Edit] = []
+    first: list[Any] = []  # what each edit gives on the first input
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some changes make odd code
+        for rank in range(3):
+            more = list(code.edits(rank))
+            jobs = [_job(exercise, code, edit, inputs, lambda i: due((), i)) for edit in more]
+            found = play_batch(jobs, _EACH, end)
+            good = [e for e, x in zip(more, found) if x is True]
+            if good:
+                tried = f"it is right on all {len(inputs)} inputs tried"
+                return f"{_place(good)}: with this one change {tried}"
+            edits, first = edits + more, first + found
+            if time.process_time() >= end:
+                break
+        wrong = due((), 0), outcome(exercise.play, answer, inputs[0], 0)
+        for mistake in exercise.mistakes:
+            made = due((mistake,), 0)
+            if isinstance(made, Raised) or any(gap(made, x).size <= 1 for x in wrong):
+                continue
+            near = [
+                e
+                for e, x in zip(edits, first)
+                if _SWAP.search(e.words) and x and gap(made, x[0]).size <= 1
+            ]
+            jobs = [
+                _job(exercise, code, e, inputs, lambda i, m=mistake: due((m,), i)) for e in near
+            ]
+            good = [e for e, x in zip(near, play_batch(jobs, _EACH, end)) if x is True]
+            if good:
+                name = mistake.name[:1].upper() + mistake.name[1:]
+                return (
+                    f"{_place(good)}. With that change, what is left is this mistake: {name}. "
+                    f"{mistake.why}"
+                )
     return ""
 
 
 def _job(
-    exercise: Exercise, code: Code, edit: Edit, inputs: list[tuple], expected: list[Any]
-) -> Callable[[], bool]:
-    def is_right() -> bool:
-        try:
-            changed = code.answer(edit)
-        except Exception:  # an edit that is no program
-            return False
-        return all(
-            gap(due, outcome(exercise.play, changed, args, i, kept=True)).size <= 1
-            for i, (args, due) in enumerate(zip(inputs, expected))
-        )
+    exercise: Exercise, code: Code, edit: Edit, inputs: list[tuple], due: Callable[[int], Any]
+) -> Callable[[], Any]:
+    """Whether an edit gives what is due: True, or else what it gives on the first input, and on."""
+
+    def is_right() -> Any:
+        changed, given = code.answer(edit), []
+        for i, args in enumerate(inputs):
+            value = outcome(exercise.play, changed, args, i, kept=True)
+            given.append(value)
+            if gap(due(i), value).size > 1:
+                return given
+        return True
 
     return is_right
 
@@ -74,12 +110,9 @@ def _only_computes(code: Code) -> bool:
     return not imports and not names & _MORE_THAN_COMPUTING
 
 
-def _sentence(good: list[Edit], tried: int) -> str:
-    """The change of the smallest piece of code that can be recognised."""
+def _place(good: list[Edit]) -> str:
+    """Where the change of the smallest piece of code is, and of what kind."""
     edit = min(good, key=lambda e: len(ast.unparse(e.node)))
     shown = ast.unparse(edit.node).split("\n")[0]
     shown = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 4] + " ..."
-    return (
-        f"In line {edit.node.lineno}, at `{shown}`, {edit.words}: with this one change it is right "
-        f"on all {tried} inputs tried"
-    )
+    return f"In line {edit.node.lineno}, at `{shown}`, {edit.words}"

@@ -125,6 +125,7 @@ class Result:
         rows = [(self.exercise.argument(i), self._argument(arg)) for i, arg in enumerate(case.args)]
         if self.status != "time":
             expected, given, equal = _without_equal_parts(case.expected, case.given)
+            equal = [part for part in equal if part in self.verdict.held]
             rows.append(("expected", show(expected, case.index)))
             rows.append(("given", show(given, case.index)))
             rows += [("right already", ", ".join(equal))] if equal else []

@@ -80,6 +80,7 @@ class Session:
     again: Run | None = None
     watch: Watch | None = None
     printed: str = ""
+    warned: tuple[str, ...] = ()
     stuck: bool = False
     interrupted: bool = False
 
@@ -106,7 +107,7 @@ def run_answer(
         except KeyboardInterrupt:
             session.interrupted = True
         session.stuck = worker.is_alive() and not _stop(worker)
-    session.printed = notepad.summary()
+    session.printed, session.warned = notepad.summary(), tuple(notepad.warned)
     return session
 
 

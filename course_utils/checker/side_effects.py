@@ -5,6 +5,7 @@ import io
 import os
 import random
 import sys
+import warnings
 
 import torch
 
@@ -16,12 +17,18 @@ class _Notepad(io.TextIOBase):
 
     def __init__(self):
         self.kept, self.length = "", 0
+        self.warned: list[str] = []
 
     def write(self, text: str) -> int:
         if self.length < _MOST_TEXT:
             self.kept += text[: _MOST_TEXT - self.length]
         self.length += len(text)
         return len(text)
+
+    def note(self, message: Warning | str, *_, **__) -> None:
+        """Takes the place of `warnings.showwarning`: a warning is kept whole, without its path."""
+        text = str(message).split(" (Triggered internally")[0]
+        self.warned += [text] if text not in self.warned else []
 
     def summary(self) -> str:
         cut = f" ... ({self.length} characters in all)" if self.length > _MOST_TEXT else ""
@@ -37,7 +44,11 @@ def quiet():
         contextlib.redirect_stdout(notepad),
         contextlib.redirect_stderr(notepad),
     ):
-        yield notepad
+        usual, warnings.showwarning = warnings.showwarning, notepad.note
+        try:
+            yield notepad
+        finally:
+            warnings.showwarning = usual
 
 
 @contextlib.contextmanager

@@ -35,16 +35,31 @@ ALIKE = [  # what is easily taken for each other
 ]
 KEYWORDS = {"reduction": ("mean", "sum", "none"), "dim": (0, 1, 2, -1, -2, None)}
 NUMBERS = (-1, -2, -3, 0, 1, 2, 3)
-MORE = (  # a step that may be missing; _ is the expression that is there
-    "~_", "-_", "not _", "_ + 1", "_ - 1", "2 * _", "_ / 2", "_ ** 2", "_ ** 0.5", "1 / _",
-    "1 - _", "_[1:]", "_[:-1]", "_[:1]", "_[-1:]", "_[::-1]", "_.T", "_.mT", "_.transpose(0, 1)",
-    "_.transpose(1, 2)", "_.flip(-1)", "_.unsqueeze(0)", "_.unsqueeze(1)", "_.unsqueeze(-1)",
-    "_.squeeze(0)", "_.squeeze(-1)", "_.softmax(-1)", "_.softmax(0)", "_.exp()", "_.log()",
-    "_.abs()", "_.relu()", "_.tanh()", "_.tril()", "_.triu()", "_.sum(-1, keepdim=True)",
-    "_ / _.sum(-1, keepdim=True)", "_ - _.mean(-1, keepdim=True)", "_ / _.shape[-1] ** 0.5",
-    "_ / _.shape[-1]", "_ / len(_)", "_.cumsum(-1)", "_.clone()", "_.detach()", "_.float()",
-    "int(_)", "float(_)", "len(_)", "list(_)", "sorted(_)", "0 * _", "_ + 1e-6",
-)  # fmt: skip
+MORE = {  # a step that may be missing; _ is the expression that is there
+    "the opposite": ("~_", "-_", "not _", "1 - _", "1 / _"),
+    "a step of one": ("_ + 1", "_ - 1"),
+    "a factor, a power or a small number": (
+        "2 * _", "_ / 2", "_ ** 2", "_ ** 0.5", "_ / _.shape[-1] ** 0.5", "_ / _.shape[-1]",
+        "_ / len(_)", "_ + 1e-6",
+    ),
+    "a cut": ("_[1:]", "_[:-1]", "_[:1]", "_[-1:]"),
+    "another order": ("_[::-1]", "_.flip(-1)", "sorted(_)"),
+    "an exchange of two axes": ("_.T", "_.mT", "_.transpose(0, 1)", "_.transpose(1, 2)"),
+    "an axis of size 1": ("_.unsqueeze(0)", "_.unsqueeze(1)", "_.unsqueeze(-1)"),
+    "the removal of an axis": ("_.squeeze(0)", "_.squeeze(-1)"),
+    "a softmax": ("_.softmax(-1)", "_.softmax(0)"),
+    "an exp or a logarithm": ("_.exp()", "_.log()"),
+    "a function of each number": ("_.abs()", "_.relu()", "_.tanh()"),
+    "a triangle": ("_.tril()", "_.triu()"),
+    "a sum or a mean": (
+        "_.sum(-1, keepdim=True)", "_ / _.sum(-1, keepdim=True)", "_ - _.mean(-1, keepdim=True)",
+        "_.cumsum(-1)",
+    ),
+    "a copy": ("_.clone()", "_.detach()"),
+    "a change of type": ("_.float()", "int(_)", "float(_)", "list(_)"),
+    "a length": ("len(_)",),
+    "a factor of 0": ("0 * _",),
+}  # fmt: skip
 
 Slips = Iterator[tuple[str, ast.expr]]
 
@@ -58,18 +73,18 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
             yield "one part of the module stands for another", _attribute(node.value, name)
     if (value := _whole(node)) is not None:
         others = NUMBERS if abs(value) <= 3 else (value - 1, value + 1)
-        yield from (("a number is another one", _number(other)) for other in others)
+        yield from (("another number is due", _number(other)) for other in others)
     if isinstance(node, ast.Constant) and type(node.value) is bool:
         yield "True and False are exchanged", ast.Constant(not node.value)
     if isinstance(node, ast.BinOp):
         for other in _alike(type(node.op)):
-            yield "an operation is another one", ast.BinOp(node.left, other(), node.right)
+            yield "another operation is due", ast.BinOp(node.left, other(), node.right)
         yield "two sides are exchanged", ast.BinOp(node.right, node.op, node.left)
         for new in _other_brackets(node):
             yield "the brackets stand elsewhere", new
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         for other in _alike(type(node.ops[0])):
-            yield "a comparison is another one", ast.Compare(node.left, [other()], node.comparators)
+            yield "another comparison is due", ast.Compare(node.left, [other()], node.comparators)
     if isinstance(node, ast.BoolOp):
         other = ast.Or if isinstance(node.op, ast.And) else ast.And
         yield "`and` and `or` are exchanged", ast.BoolOp(other(), node.values)
@@ -80,7 +95,7 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
                 func = _name(other)
             else:
                 func = _attribute(node.func.value, other)
-            yield "a function is another one", ast.Call(func, node.args, node.keywords)
+            yield "another function is due", ast.Call(func, node.args, node.keywords)
 
 
 def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
@@ -90,13 +105,13 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         for x in [*inner, *(a for a in node.args if not isinstance(a, ast.Starred))]:
             yield "a step is too many", x
         for items in _shorter_and_swapped(node.args):
-            yield "the arguments are others", ast.Call(node.func, items, node.keywords)
+            yield "other arguments are due", ast.Call(node.func, items, node.keywords)
         for i, keyword in enumerate(node.keywords):
             rest = [*node.keywords[:i], *node.keywords[i + 1 :]]
             yield f"`{keyword.arg}=` is too many", ast.Call(node.func, node.args, rest)
             for value in KEYWORDS.get(keyword.arg, ()):
                 others = [*rest, ast.keyword(keyword.arg, ast.Constant(value))]
-                yield f"`{keyword.arg}=` is another one", ast.Call(node.func, node.args, others)
+                yield f"another `{keyword.arg}=` is due", ast.Call(node.func, node.args, others)
         if not any(k.arg == "keepdim" for k in node.keywords):
             more = [*node.keywords, ast.keyword("keepdim", ast.Constant(True))]
             yield "an argument is missing", ast.Call(node.func, node.args, more)
@@ -117,12 +132,13 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         yield from (("a part of the condition is too many", x) for x in parts)
     elif isinstance(node, (ast.List, ast.Tuple)):
         for items in _shorter_and_swapped(node.elts):
-            yield "the entries are others", type(node)(items, ast.Load())
+            yield "other entries are due", type(node)(items, ast.Load())
 
 
 def _one_step_more(node: ast.expr, names: list[str], own: list[str]) -> Slips:
-    for template in () if isinstance(node, ast.Constant) else MORE:
-        yield "a step is missing", fill(template, node)
+    for kind, templates in MORE.items() if not isinstance(node, ast.Constant) else ():
+        for template in templates:
+            yield f"a step is missing ({kind})", fill(template, node)
 
 
 EXPRESSIONS: tuple[Callable[..., Slips], ...] = (_exchanges, _left_out, _one_step_more)

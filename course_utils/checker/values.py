@@ -38,13 +38,15 @@ class Gap:
     """How far a value is from the expected one, in tolerances.
 
     `fact` says what is certain; `index` leads to the first entry that differs, part by part;
-    `of_dtype` is true where the fact is that the dtype is another one.
+    `of_dtype` is true where the fact is that the dtype is another one, `of_form` where it is the
+    shape, or the number of entries.
     """
 
     size: float
     fact: str = ""
     index: tuple = ()
     of_dtype: bool = False
+    of_form: bool = False
 
 
 def freeze(value: Any) -> Any:
@@ -144,7 +146,7 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
             return _number_gap(expected.item(), given)
         return Gap(math.inf, f"it returned {article(given)}, not a tensor")
     if given.shape != expected.shape:
-        return Gap(math.inf, _shape_fact(tuple(given.shape), tuple(expected.shape)))
+        return Gap(math.inf, _shape_fact(tuple(given.shape), tuple(expected.shape)), of_form=True)
     if _kind(given) != _kind(expected):
         return Gap(
             math.inf,
@@ -185,11 +187,29 @@ def _nan_fact(expected: Tensor, given: Tensor) -> str:
     return f"{bad} of {given.numel()} entries are NaN or infinite" if bad > 0 else ""
 
 
+def typed(expected: Any, given: Any) -> Any:
+    """A frozen answer that was typed, in the form of what is due where its meaning is plain.
+
+    Letters may stand apart or in a list ("c, d, b, a"), a token without its brackets ("bos").
+    """
+    if not isinstance(expected, str):
+        return given
+    if isinstance(given, list) and given and all(isinstance(x, str) for x in given):
+        given = "".join(given)
+    if isinstance(given, str):
+        bare = re.sub(r"[^A-Za-z]", "", given)
+        own = re.sub(r"[^A-Za-z]", "", expected)
+        return expected if bare.lower() == own.lower() else bare if own == expected else given
+    return given
+
+
 def _number_gap(expected: float, given: Any) -> Gap:
     if isinstance(given, Tensor) and given.numel() == 1:
         given = given.item()
     if given is None:
         return Gap(math.inf, "None was given, not a number")
+    if isinstance(given, list):
+        return Gap(math.inf, f"{len(given)} values were given, not one number")
     if isinstance(given, Opaque):
         one = "" if given is TOO_LARGE else ", not one number"
         return Gap(math.inf, f"it is {article(given)}{one}")
@@ -206,11 +226,27 @@ def _list_gap(expected: list, given: Any) -> Gap:
     if isinstance(given, Tensor) and not (expected and isinstance(expected[0], Tensor)):
         given = given.tolist()
     if not isinstance(given, list):
-        return Gap(math.inf, f"it returned {article(given)}, not {len(expected)} values")
+        return Gap(math.inf, f"it is {article(given)}, not {len(expected)} values")
     if len(given) != len(expected):
-        return Gap(math.inf, f"it has {_entries(len(given))}, not {len(expected)}")
+        return Gap(math.inf, f"it has {_entries(len(given))}, not {len(expected)}", of_form=True)
     gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
     return _first_that_differs(dict(enumerate(gaps)))
+
+
+def nearly(expected: Any, given: Any, much: float = 1e-2) -> bool:
+    """Whether all numbers are finite, and off by a small part of the largest that is due."""
+    if isinstance(expected, Tensor) and isinstance(given, Tensor):
+        if expected.shape != given.shape or not given.is_floating_point() or not given.numel():
+            return gap(expected, given).size <= 1
+        return bool((given - expected).abs().max() <= much * expected.abs().max())
+    if isinstance(expected, dict) and isinstance(given, dict):
+        expected, given = [*expected.values()], [*given.values()]
+    if isinstance(expected, list) and isinstance(given, list) and len(expected) == len(given):
+        return all(nearly(a, b, much) for a, b in zip(expected, given))
+    number = type(expected) is type(given) is float
+    return (
+        abs(given - expected) <= much * abs(expected) if number else gap(expected, given).size <= 1
+    )
 
 
 def _entries(n: int) -> str:
@@ -231,7 +267,7 @@ def _first_that_differs(gaps: dict) -> Gap:
         if found.size > 1:
             part = f"entry {key}" if isinstance(key, int) else key
             fact = f"{part}: {found.fact}" if found.fact else ""
-            return Gap(size, fact, (key, *found.index), found.of_dtype)
+            return Gap(size, fact, (key, *found.index), found.of_dtype, found.of_form)
     return Gap(size)
 
 
@@ -242,6 +278,8 @@ def _exact_gap(expected: Any, given: Any) -> Gap:
     same = type(expected) is type(given) and expected == given
     if isinstance(expected, bool) and isinstance(given, bool):
         return Gap(0.0 if same else math.inf, "" if same else f"it is {given}, not {expected}")
+    if isinstance(given, list) and not same:
+        return Gap(math.inf, f"{len(given)} values were given, not one")
     return Gap(0.0 if same else math.inf, "" if same else f"it is {article(given)}")
 
 

@@ -1,13 +1,16 @@
 """What can be known of an answer, and the names of its mistakes where they are certain."""
 
 import functools
+import math
 import time
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import outcome
-from course_utils.checker.values import gap
+from course_utils.checker.values import freeze, gap
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Verdict:
     "time" (it did not end), "borrowed" (right, but by a function that the exercise rules out, or
     the library's own), "unfinished" (the placeholder still raises), "not attempted" and "not
     checked" (nothing to check was given). `measured` is what experiments tell of a wrong answer
-    without a name; `tried` counts the inputs on which a right one was right.
+    without a name; `held` names the parts of an outcome that are right on every input tried;
+    `tried` counts the inputs on which a right one was right.
     """
 
     status: str
@@ -37,6 +41,7 @@ class Verdict:
     case: Case | None = None
     printed: str = ""
     measured: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
     tried: int = 0
 
 
@@ -52,12 +57,13 @@ def explains(exercise: Exercise, mistakes: tuple[Mistake, ...], given: list[Any]
 
 
 def name_mistakes(
-    exercise: Exercise, given: list[Any], end: float
+    exercise: Exercise, given: list[Any], end: float, holds: Callable = lambda some: True
 ) -> tuple[tuple[Mistake, ...], bool]:
     """The mistakes that every fitting explanation contains, and whether they explain everything.
 
     One mistake is tried before two; nothing is named when no explanation fits, when those that
-    fit have nothing in common, or when the time is up.
+    fit have nothing in common, or when the time is up. `holds` tells whether an explanation that
+    fits the probes fits further inputs.
     """
     for possible in ([(m,) for m in exercise.mistakes], exercise.pairs()):
         fitting = []
@@ -65,8 +71,38 @@ def name_mistakes(
             if time.process_time() > end:
                 return (), False
             fitting += [some] if explains(exercise, some, given) else []
+        fitting = [some for some in fitting if holds(some)]
         if fitting:
             certain = set.intersection(*({m.name for m in some} for some in fitting))
             named = tuple(m for m in fitting[0] if m.name in certain)
             return named, len(named) == len(fitting[0])
     return (), False
+
+
+def typed_fact(exercise: Exercise, given: Any) -> str:
+    """Something true and of use about a typed answer that is wrong."""
+    due = freeze(exercise.solution())
+    known = [due, *(freeze(m.switches["answer"]) for m in exercise.mistakes)]
+    if isinstance(given, (str, list)) and type(given) is type(due):
+        sizes, size = {len(x) for x in known}, len(due)
+        words = isinstance(due, str) and not all(x.isalpha() and len(x) < 8 for x in known)
+        if len(sizes) > 1 or words:
+            return ""
+        what = ("letter" if isinstance(due, str) else "number") + "s" * (size > 1)
+        if len(given) != size:
+            return f"{size} {what} {'are' if size > 1 else 'is'} asked"
+        once = isinstance(due, str) and all(Counter(x) == Counter(due) for x in known)
+        if once and Counter(given.lower()) != Counter(due.lower()):
+            return f"each of the letters {', '.join(sorted(due))} stands once"
+        same = sum(gap(a, b).size <= 1 for a, b in zip(due, given))
+        if size > 1:
+            return f"of the {size} {what}, {same or 'none'} {'is' if same < 2 else 'are'} right"
+    number = type(due) in (int, float) and type(given) in (int, float) and math.isfinite(given)
+    if not number or not math.isfinite(due):
+        return ""
+    if type(due) is int and not float(given).is_integer():
+        return "a whole number is asked"
+    if due > 0 > given:
+        return "it is below 0; what is due is not"
+    far = "far " if due and not 0.01 < given / due < 100 else ""
+    return f"it is {far}too {'large' if given > due else 'small'}"

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+TURNED = "T of three axes"  # how `calls` names it
 _ROOMS = ("models", "training", "text")
 _LIBRARY = tuple(str(Path(__file__).parents[1] / room) for room in _ROOMS)
 
@@ -80,6 +81,8 @@ class _Calls(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable, types, args=(), kwargs=None) -> Any:
         name = getattr(func, "__name__", "")
+        if name == "__get__" and getattr(func.__self__, "__name__", "") == "T":
+            name = "T" if args[0].dim() < 3 else TURNED
         words = {w for w, x in (kwargs or {}).items() if isinstance(x, (int, float)) and x}
         self.seen |= {name, *(f"{name}({word})" for word in words)}
         return func(*args, **(kwargs or {}))

@@ -2,11 +2,13 @@
 
 An exercise's own probes tell its known mistakes apart. What they happen to have in common (values
 as wide as keys, nothing far away, no empty row, one id for padding) would let a wrong answer pass;
-each rule takes that away. A widened input counts only where the solution and all the right variants
-agree on it: then it asks for nothing that the exercise leaves open.
+each rule takes that away. A widened input counts only where the axes have the sizes that the
+docstring states, and where the solution and all the right variants agree on it: then it asks for
+nothing that the exercise leaves open.
 """
 
 import functools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,10 +17,15 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.runner import outcome
+from course_utils.checker.side_effects import global_state_kept
 from course_utils.checker.values import Raised, gap
 
 FAR, NEAR = 25.0, 0.01
 _ORDINARY = 100.0  # no number of an ordinary probe is larger
+_DRAWN = 48  # inputs of `drawn`, at most
+_SHAPE = re.compile(
+    r"((?:\w+(?:, | and ))*\w+): (?:[a-z]+ )*?(?:\([^()]*\), each )?\(([^()]*)\)( or \()?"
+)
 _IDS = ("pad", "bos", "eos", "unk", "mask_id")
 Input = tuple[str, tuple]  # in words how it was made, and the arguments
 
@@ -33,40 +40,175 @@ def widened(exercise: Exercise) -> tuple[Input, ...]:
     return tuple(made for made in found if all_agree(exercise, made[1]))
 
 
+@functools.cache
+def stated(exercise: Exercise) -> dict[str, tuple[str, ...]]:
+    """The names of the axes of arguments, where the docstring says them: queries: (B, Tq, d)."""
+    forward = getattr(exercise.solution, "forward", None)
+    text = " ".join(f"{exercise.solution.__doc__} {getattr(forward, '__doc__', '')}".split())
+    return {
+        name: tuple(axis.strip() for axis in axes.rstrip(",").split(","))
+        for names, axes, several in _SHAPE.findall(text)
+        if not several
+        for name in re.split(", | and ", names)
+    }
+
+
+@functools.cache
+def _named(exercise: Exercise) -> list[tuple[str, ...]]:
+    """The names of the axes of each argument, of a tensor or of several alike.
+
+    Where the docstring is silent, axes that have the same sizes in all probes have one name.
+    """
+    found, of_sizes = [], {}
+    for i, column in enumerate(zip(*exercise.probes)):
+        names = stated(exercise).get(exercise.argument(i), ())
+        shapes = [{x.shape for x in _tensors(value)} for value in column]
+        if all(len(s) == 1 for s in shapes) and len({len(*s) for s in shapes}) == 1:
+            sizes = [*zip(*(shape for (shape,) in shapes))]
+            if len(names) == len(sizes):
+                of_sizes |= dict(zip(sizes, names))
+            else:
+                names = tuple(of_sizes.get(n, str(n)) for n in sizes)
+        found.append(names)
+    return found
+
+
+def _axes(exercise: Exercise, i: int, value: Any) -> tuple[str, ...]:
+    """The names of the axes of argument `i`; none where they are not known."""
+    names = _named(exercise)[i]
+    return names if {x.dim() for x in _tensors(value)} == {len(names)} else ()
+
+
+def as_stated(exercise: Exercise, args: tuple) -> bool:
+    """Whether axes of one name have one size, in all arguments."""
+    sizes: dict[str, set[int]] = {}
+    for i, value in enumerate(args):
+        for axis, name in enumerate(_axes(exercise, i, value)):
+            known = {int(name)} if name.isdigit() else set()
+            sizes.setdefault(name, known).update(x.shape[axis] for x in _tensors(value))
+    return all(len(found) == 1 for found in sizes.values())
+
+
 def all_agree(exercise: Exercise, args: tuple) -> bool:
-    """Whether the solution and all right variants give the same finite numbers."""
-    due = outcome(exercise.play, exercise.solution, args, 0)
-    return _is_finite(due) and all(
-        gap(due, outcome(exercise.play, answer, args, 0)).size <= 1
-        for answer in (exercise.variant(), *exercise.right_variants)
-    )
+    """Whether the sizes are as stated, and all right answers give the same finite numbers."""
+    if not as_stated(exercise, args):
+        return False
+    with global_state_kept():
+        due = outcome(exercise.play, exercise.solution, args, 0, kept=True)
+        return _is_finite(due) and all(
+            gap(due, outcome(exercise.play, answer, args, 0, kept=True)).size <= 1
+            for answer in (exercise.variant(), *exercise.right_variants)
+        )
 
 
 def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
+    forms = set()
     for i, value in enumerate(probe):
         name = exercise.argument(i)
         for words, new in (*_of_floats(value), *_of_masks(value)):
             yield f"where `{name}` {words}", (*probe[:i], new, *probe[i + 1 :])
+        if _both_signs(value):
+            for words, new in (_longer(exercise, probe, i, axis) for axis in range(value.dim())):
+                form = tuple(x.shape for x in _tensors(new))
+                if form not in forms:  # axes of one name grow together
+                    forms.add(form)
+                    yield words, new
         if name in _IDS and type(value) is int:
             ids = {x for arg in _tensors(probe) if _is_ids(arg) for x in arg.flatten().tolist()}
             for other in sorted(ids - {value})[-1:]:
                 swapped = tuple(_exchanged(arg, value, other) for arg in probe)
                 yield f"where `{name}` is {other}", swapped
     for size in sorted({n for arg in _tensors(probe) for n in arg.shape if n > 2}):
-        yield f"with sizes of {size - 1} in place of {size}", tuple(_cut(a, size) for a in probe)
+        less = tuple(_cut(a, size, size - 1) for a in probe)
+        yield f"with sizes of {size - 1} in place of {size}", less
+
+
+@functools.cache
+def drawn(exercise: Exercise) -> tuple[tuple, ...]:
+    """The probes with other numbers, ids and masks, some longer or shorter.
+
+    A chance fit does not survive them. They judge explanations, not answers: they may go beyond
+    what a statement allows, wherever the right answers go along.
+    """
+    generator = torch.Generator().manual_seed(1)
+
+    def other(value: Any) -> Any:
+        if isinstance(value, Tensor) and value.dim() and value.numel():
+            if value.is_floating_point() and (value < 0).any():
+                return torch.randn(value.shape, generator=generator).to(value.dtype)
+            if _is_order(value):
+                return torch.randperm(len(value), generator=generator)
+            at = torch.randint(value.numel(), value.shape, generator=generator)
+            return value.flatten()[at]
+        if isinstance(value, (list, tuple)) and value:
+            at = torch.randint(len(value), (len(value),), generator=generator).tolist()
+            plain = all(type(item) in (bool, int) for item in value)
+            return type(value)(value[k] if plain else other(item) for k, item in zip(at, value))
+        return value
+
+    made: list[tuple] = []
+    for probe in exercise.probes:
+        forms = [probe, probe]
+        for size in {n for x in probe for n in _lengths(x) if n > 1}:
+            forms += (tuple(_cut(x, size, to) for x in probe) for to in {1, size - 1})
+        for i, value in enumerate(probe):
+            axes = range(value.dim()) if isinstance(value, Tensor) else ()
+            forms += (_longer(exercise, probe, i, axis)[1] for axis in axes)
+        made += (tuple(other(x) for x in form) for form in forms for _ in range(2))
+    few = made[:: -(-len(made) // _DRAWN)] if made else []
+    return tuple(args for args in few if all_agree(exercise, args))
+
+
+def _lengths(value: Any) -> Iterator[int]:
+    if isinstance(value, Tensor):
+        yield from value.shape
+    elif isinstance(value, (list, tuple)):
+        yield len(value)
+        for item in value:
+            yield from _lengths(item)
 
 
 def _of_floats(value: Any) -> Iterator[tuple[str, Any]]:
-    """Far, near, and one more along each axis; only where any numbers will do, of both signs."""
-    if not (isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 1):
-        return
-    if not ((value < 0).any() and (value > 0).any()):
-        return
-    yield f"is {FAR:.0f} times as large", value * FAR
-    yield f"is {NEAR} times as large", value * NEAR
-    for axis in range(value.dim()):
-        first = value.narrow(axis, 0, 1)
-        yield f"has one entry more along axis {axis}", torch.cat([value, 0.7 - first], axis)
+    """Far and near, where any numbers will do."""
+    if _both_signs(value):
+        yield f"is {FAR:.0f} times as large", value * FAR
+        yield f"is {NEAR} times as large", value * NEAR
+
+
+def _both_signs(value: Any) -> bool:
+    """A tensor that may hold any numbers, and does."""
+    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
+    return floats and bool((value < 0).any() and (value > 0).any())
+
+
+def enlarged(args: tuple, factor: float) -> tuple:
+    """The same with larger numbers, where any will do."""
+    return tuple(factor * x if _both_signs(x) else x for x in args)
+
+
+def _longer(exercise: Exercise, probe: tuple, i: int, axis: int) -> Input:
+    """One entry more along an axis, and along all axes of its name."""
+    names = [_axes(exercise, j, value) for j, value in enumerate(probe)]
+    name = names[i][axis] if names[i] else ""
+    new, others = list(probe), 0
+
+    def grown(value: Any, at: int) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(grown(item, at) for item in value)
+        more = value.narrow(at, 0, 1)
+        more = 0.7 - more if _both_signs(value) else more
+        return torch.cat([value, torch.tensor([len(value)]) if _is_order(value) else more], at)
+
+    for j, value in enumerate(probe):
+        for at in range(len(names[j]) or (value.dim() if j == i else 0)):
+            if (j, at) == (i, axis) or (names[j] and names[j][at] == name):
+                new[j] = grown(new[j], at)
+                others += (j, at) != (i, axis)
+    words = f"where `{exercise.argument(i)}` has one entry more along axis {axis}"
+    if others:
+        size = probe[i].shape[axis] + 1
+        words = f"where {name} is {size}" if name.isidentifier() else f"{words}, and what fits it"
+    return words, tuple(new)
 
 
 def _of_masks(value: Any) -> Iterator[tuple[str, Any]]:
@@ -79,12 +221,14 @@ def _of_masks(value: Any) -> Iterator[tuple[str, Any]]:
     yield "has a row without True", empty
 
 
-def _cut(value: Any, size: int) -> Any:
+def _cut(value: Any, size: int, to: int) -> Any:
+    """All that is `size` long cut down, axes of tensors and lists."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_cut(item, size) for item in value)
+        kept = value[:to] if len(value) == size and not [*_tensors(value)] else value
+        return type(value)(_cut(item, size, to) for item in kept)
     if isinstance(value, Tensor):
         for axis, n in enumerate(value.shape):
-            value = value.narrow(axis, 0, n - 1) if n == size else value
+            value = value.narrow(axis, 0, to) if n == size else value
     return value
 
 
@@ -95,6 +239,11 @@ def _exchanged(value: Any, a: int, b: int) -> Any:
     if _is_ids(value):
         return torch.where(value == a, b, torch.where(value == b, a, value))
     return {a: b, b: a}.get(value, value) if type(value) is int else value
+
+
+def _is_order(value: Any) -> bool:
+    """The numbers 0 to n - 1 in some order."""
+    return _is_ids(value) and value.dim() == 1 and value.sort()[0].equal(torch.arange(len(value)))
 
 
 def _is_ids(value: Any) -> bool:
@@ -123,14 +272,15 @@ def _is_finite(value: Any) -> bool:
 
 def in_float64(exercise: Exercise) -> tuple | None:
     """The first probe in float64; None where it has no float tensor, or a right answer fails."""
-    args = tuple(_doubled(arg) for arg in exercise.probes[0])
+    args = tuple(doubled(arg) for arg in exercise.probes[0])
     has_any = any(x.dtype == torch.float64 for x in _tensors(args))
     return args if has_any and all_agree(exercise, args) else None
 
 
-def _doubled(value: Any) -> Any:
+def doubled(value: Any) -> Any:
+    """The same in float64."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_doubled(item) for item in value)
+        return type(value)(doubled(item) for item in value)
     return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
@@ -140,7 +290,7 @@ def smaller(exercise: Exercise, args: tuple) -> Iterator[tuple]:
         return
     forms = [args]
     while sizes := [n for x in _tensors(forms[-1]) for n in x.shape if n > 2]:
-        cut = tuple(_cut(arg, max(sizes)) for arg in forms[-1])
+        cut = tuple(_cut(arg, max(sizes), max(sizes) - 1) for arg in forms[-1])
         if not all_agree(exercise, cut):
             break
         forms.append(cut)
