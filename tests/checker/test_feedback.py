@@ -90,10 +90,9 @@ def test_a_repair_is_right_on_every_input_and_quotes_the_learner(monkeypatch):
         ).flatten(1),
     }
     for name, answer in sources.items():
-        exercise = BY_NAME[name]
-        due = [runner.outcome(exercise.play, exercise.variant(), p, 0) for p in exercise.probes]
-        said = repair.repair(exercise, answer, [*exercise.probes], due, time.process_time() + 30)
-        if said:
+        for said in check(name, answer).verdict.measured:
+            if not said.startswith("In line"):
+                continue
             shown = said.split("`")[1]
             text = "".join(Path(__file__).read_text(encoding="utf-8").split())
             assert "".join(shown.removesuffix("...").split()).strip("()") in text
