@@ -16,7 +16,7 @@ CHANGES = [
         '"again", "hard", "good", "good", "good"',
         '"good", "good", "good", "good", "good"',
     ),
-    ("c16-007", "range(1, 8)", "range(1, len(one_slip) + 1)"),
+    ("c16-007", '["good"] * 4', '["good"] * 3'),
     ("c16-005", "chance_over_time([0, 2, 13, 40], 60)", "chance_over_time([0, 1, 2, 3], 60)"),
     ("c16-005", "chance_over_time([0, 0, 0, 0], 60)", "chance_over_time([0, 2, 13, 40], 60)"),
     ("c16-005", "chance_over_time([0, 0, 0, 0], 60)", "chance_over_time([0], 60)"),
