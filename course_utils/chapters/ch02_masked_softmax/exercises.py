@@ -405,13 +405,13 @@ _HIDING_MISTAKES = [
     wrong(
         "the softmax runs over the queries", "softmax axis",
         "Columns sum to 1; each query shares out its own weight, so rows must.",
-        {"empty": "cleared"},
+        {"empty": "cleared", "hide": "before", "exp": "safe"},
         axis="queries",
     ),
     wrong(
         "the softmax runs over the batch", "softmax axis",
         "The first axis counts sentences; weights are shared out over the keys, the last axis.",
-        {"empty": "cleared"},
+        {"empty": "cleared", "hide": "before", "exp": "safe"},
         axis="batch",
     ),
     wrong(
@@ -571,9 +571,13 @@ _MASKS = torch.tensor(
             "overflow",
             "Below a huge hidden score every visible exp becomes 0: hide first, then subtract the "
             "maximum of what is left.",
-            *({"exp": f"below, at least {floor}"} for floor in ("1e-12", "1e-9", "1e-30")),
-            {"exp": "below, or 0"},
+            *(
+                {"exp": f"below, {floor}", "meaning": "look", "empty": "zero"}
+                for floor in ("at least 1e-12", "at least 1e-9", "at least 1e-30", "or 0")
+            ),
             exp="below the hidden maximum",
+            hide="before",
+            axis="keys",
         ),
         wrong(
             "one maximum is subtracted from all rows",
@@ -581,6 +585,8 @@ _MASKS = torch.tensor(
             "In a row far below it every exp becomes 0: each row has its own maximum.",
             {"exp": "one maximum, at least 1e-12"},
             exp="one maximum",
+            hide="before",
+            axis="keys",
         ),
     ],
     hints=[

@@ -1305,7 +1305,6 @@ def _what_a_score_keeps(answer, queries, keys):
             "the range is too wide",
             "scale",
             "Property 2: print the largest score of vectors of length 1.",
-            {"factor": 8},
             factor=20,
         ),
         wrong(

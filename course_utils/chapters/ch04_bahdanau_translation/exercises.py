@@ -1476,6 +1476,7 @@ def play_by_hand(answer, places):
             "Where query and key meet in one unit, tanh is near 1 once; where they do not, "
             "two units are near 1. So a sum prefers those that do not meet.",
             sign=1.0,
+            size=20.0,
         ),
         wrong(
             "the order is turned round the wrong way",
@@ -1495,6 +1496,7 @@ def play_by_hand(answer, places):
             "A score that leaves out the queries or the keys cannot tell which belong together.",
             {"meet": "keys only"},
             meet="queries only",
+            size=20.0,
         ),
         wrong(
             "no weight reaches 0.9",

@@ -1225,8 +1225,8 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
             "position",
             "Property 4: make it of the position's own number alone: no row number, no length or "
             "largest position of what was given, no new draw of random numbers.",
-            {"given": "rows"},
-            {"given": "drawn", "design": "waves"},
+            {"given": "rows", "design": "waves", "ends": False},
+            {"given": "drawn", "design": "waves", "ends": False, "loud": False},
             given="share",
         ),
         wrong(

@@ -2138,7 +2138,7 @@ def _some_tokens(seed, *shape):
             "sentences of a batch share numbers",
             "norm statistics",
             "Properties 1 and 2: only the last axis may be averaged over.",
-            {"over": (0, 1, 2)},
+            {"over": (0, 1, 2), "eps": 1e-8, "length": "root d", "signs": "kept"},
             over=(0, 1),
         ),
         wrong(

@@ -1421,8 +1421,11 @@ def without_positions():
     return "a"
 
 
-def _schedule(step, steps, *, form="right", end="a tenth or less"):
-    if end != "a tenth or less" and step == steps:
+_END = "a tenth or less"
+
+
+def _schedule(step, steps, *, form="right", end=_END):
+    if end != _END and step == steps:
         return {"zero": 0.0, "below zero": -0.01}.get(end, 0.2)
     factor = _factor(step, steps, form)
     return max(factor, 0.2) if end == "0.2" and 2 * step > steps else factor
@@ -1492,23 +1495,25 @@ def play_schedule(answer, steps):
               "It shall rise at the beginning and fall towards the end.", form="constant"),
         wrong("the first factor is above one half", "learning rate",
               "A warm-up is due: begin at one half of the peak or less.",
-              {"form": "half at once"}, {"form": "twentieth"}, form="no warm-up"),
+              {"form": "half at once", "end": _END},
+              {"form": "twentieth", "end": _END}, form="no warm-up"),
         wrong("the first update has the learning rate 0", "off by one",
               "Updates are counted from 1; an update with 0 is wasted.", form="from zero"),
         wrong("a factor behind the first is not above 0", "learning rate",
               "An update with 0 is wasted, and one below 0 climbs the loss; look at step = steps.",
-              {"end": "below zero"}, end="zero"),
+              {"end": "below zero", "form": "right"}, end="zero"),
         wrong("the last factor is above a tenth", "learning rate",
               "At step = steps it shall have fallen to 0.1 or less.", {"form": "never falls"},
-              end="0.2"),
+              end="0.2", form="right"),
         wrong("the peak is not held", "learning rate",
               "For a third of all updates or more the factor shall be 0.95 at least.",
               form="no plateau"),
         wrong("the warm-up has a fixed number of updates", "learning rate",
               "A short training ends before it is over; make it a share of `steps`.",
-              {"form": "first 100"}, form="fixed warm-up"),
+              {"form": "first 100", "end": _END}, form="fixed warm-up"),
         wrong("the peak comes late", "learning rate",
-              "The largest factor shall be reached in the first third.", {"form": "half way"},
+              "The largest factor shall be reached in the first third.",
+              {"form": "half way", "end": _END},
               form="late"),
         wrong("the learning rate goes up and down", "learning rate",
               "It shall rise once, and then never again.", form="saw"),
