@@ -111,6 +111,12 @@ CHAPTERS = (
             "How little must be trained to teach an old model a new task?",
             "adapters, LoRA, prefixes, prompts; what RLHF optimises",
             "LoRA and friends"),
+    Chapter("18_exact_and_fast", "Exact and fast", "精确而快", "Since 2017",
+            "How is attention computed exactly without its table, and text written faster without "
+            "changing it?",
+            "softmax in one pass, attention in tiles, a cache in pages, speculative decoding, "
+            "weights in bytes",
+            "the same, cheaper"),
     Chapter("15_mistakes_clinic", "Mistakes clinic", "纠错门诊", "Review",
             "Which of these sentences hold, and what would show it?",
             "sixty sentences of five study notes, some right, some not: guess, then run",

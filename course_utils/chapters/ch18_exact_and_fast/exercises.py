@@ -1,0 +1,1114 @@
+"""Exercises of notebook 18: one pass, tiles, pages, and drafts that change nothing."""
+
+import functools
+import math
+
+import torch
+
+from course_utils.checker.exercise import exercise, wrong
+from course_utils.checker.probes import draw
+
+NOTEBOOK = "18_exact_and_fast"
+
+
+def _passing_by(answer, scores):
+    return answer(iter(scores.tolist()))
+
+
+def _read(scores, *, shrink="old", start=-math.inf, shift=True, result="whole", exp="python"):
+    def power(x):
+        if exp == "torch":
+            return float(torch.tensor(x).exp())
+        return math.exp(x)
+
+    top, total = start, 0.0
+    for score in scores:
+        higher = max(top, score) if shift else 0.0
+        if shrink == "old":
+            total = total * power(top - higher if shift else 0.0) + power(score - higher)
+        elif shrink == "never":
+            total = total + power(score - higher)
+        else:  # the wrong way round: grown, where it should shrink
+            total = total * (power(higher - top) if total else 0.0) + power(score - higher)
+        top = higher
+    if result == "sum":
+        return total
+    log = (
+        math.log(total)
+        if exp == "python"
+        else float(torch.tensor(total, dtype=torch.float64).log())
+    )
+    return log if result == "no top" else top + log
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="a running maximum and a running sum",
+    text="""
+    The scores of one query come by one at a time, and each can be read **once**: `scores` is an
+    iterator, and what has gone by is gone. Return their log-sum-exp, log(e^s0 + e^s1 + ...), with
+    two numbers in your hands and no more. Scores may be as large as 2000 or as low as -2000, and
+    `math.exp(2000)` is an error.
+    """,
+    reference=_read,
+    play=_passing_by,
+    probes=[
+        (torch.tensor([0.5, 1.5]),),
+        (torch.tensor([-1.0, 2.0, 0.5, 3.0, 2.5]),),
+        (torch.tensor([3.0, 1.0, 2.0]),),
+        (torch.tensor([2000.0, 1998.0, 2001.0]),),
+        (torch.tensor([-2000.0, -2003.0, -1999.0, -2000.0]),),
+    ],
+    forbids=("logsumexp", "log_softmax", "softmax"),
+    mistakes=[
+        wrong(
+            "the sum does not shrink when the maximum rises",
+            "state",
+            "What was summed so far is measured from the old maximum: multiply it by "
+            "exp(old - new) before you add.",
+            shrink="never",
+        ),
+        wrong(
+            "the sum grows when the maximum rises",
+            "state",
+            "From a higher maximum everything looks smaller: the factor is exp(old - new), never "
+            "above 1.",
+            shrink="reversed",
+        ),
+        wrong(
+            "the maximum starts at 0",
+            "overflow",
+            "Scores may all lie far below 0, and then every power is 0: start at -math.inf.",
+            {"exp": "torch"},
+            start=0.0,
+            shift=True,
+        ),
+        wrong(
+            "no maximum is subtracted",
+            "overflow",
+            "exp of 2000 is too large for a float, and exp of -2000 is 0.",
+            {"exp": "torch"},
+            shift=False,
+            shrink="old",
+        ),
+        wrong(
+            "the logarithm is not taken",
+            "log probabilities",
+            "The sum is measured from the maximum: the log-sum-exp is maximum + log(sum).",
+            result="sum",
+        ),
+        wrong(
+            "the maximum is not added back",
+            "log probabilities",
+            "The powers were taken of score - maximum, so log(sum) is the log-sum-exp less the "
+            "maximum.",
+            result="no top",
+        ),
+    ],
+    hints=[
+        "Carry the largest score so far, and the sum of exp(score - largest) so far.",
+        "When a larger score comes, every power in the sum is off by the same factor. Which one?",
+        "exp(s - new) = exp(s - old) * exp(old - new), for all s at once.",
+    ],
+    right_variants=[
+        lambda scores: functools.reduce(
+            lambda a, b: max(a, b) + math.log1p(math.exp(-abs(a - b))), scores
+        ),
+        lambda scores: (lambda found: found[0] + math.log(found[1]))(
+            functools.reduce(
+                lambda x, s: (
+                    (x[0], x[1] + math.exp(s - x[0]))
+                    if s <= x[0]
+                    else (s, x[1] * math.exp(x[0] - s) + 1.0)
+                ),
+                scores,
+                (-math.inf, 0.0),
+            )
+        ),
+        lambda scores: float(
+            functools.reduce(
+                lambda a, s: torch.logaddexp(a, torch.tensor(s, dtype=torch.float64)),
+                scores,
+                torch.tensor(-math.inf, dtype=torch.float64),
+            )
+        ),
+    ],
+)
+def read_once(scores):
+    """The log-sum-exp of scores that can be read once.
+
+    scores: an iterator over one number or more. Returns a number.
+    """
+    top, total = -math.inf, 0.0
+    for score in scores:
+        higher = max(top, score)
+        total = total * math.exp(top - higher) + math.exp(score - higher)
+        top = higher
+    return top + math.log(total)
+
+
+def _in_tiles(answer, queries, keys, values, size):
+    return answer(queries, iter(list(zip(keys.split(size), values.split(size)))))
+
+
+def _from_tiles(
+    queries, tiles, *, scale="root", shrink="both", shift=True, axis="keys", divide="at last",
+    keep="all", start=-math.inf,
+):  # fmt: skip
+    d = queries.shape[-1]
+    by = {"root": math.sqrt(d), "none": 1.0, "d": d}[scale]
+    top = torch.full((len(queries), 1), start)
+    total, output, parts = torch.zeros(len(queries), 1), 0.0, []
+    for keys, values in tiles:
+        scores = queries @ keys.T / by  # (Tq, c)
+        if axis == "queries":
+            output = output + scores.softmax(0) @ values
+            total = torch.ones(len(queries), 1)
+            continue
+        if divide == "each":
+            parts.append(scores.softmax(-1) @ values)
+            continue
+        if keep == "last":
+            total, output = torch.zeros_like(total), 0.0
+        higher = torch.maximum(top, scores.amax(-1, keepdim=True))
+        higher = higher if shift else torch.zeros_like(top)
+        factor = torch.exp(top - higher) if shift else torch.ones_like(top)
+        weights = torch.exp(scores - higher)
+        total = total * (factor if shrink in ("both", "sum") else 1) + weights.sum(-1, keepdim=True)
+        output = output * (factor if shrink in ("both", "output") else 1) + weights @ values
+        top = higher
+    if divide == "each":
+        return torch.stack(parts).mean(0)
+    return output if divide == "never" else output / total
+
+
+_PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=2,
+    trains="attention from tiles that are seen once",
+    text="""
+    Attention without a mask, from tiles: `tiles` is an iterator over pairs, some keys `(c, d)` and
+    their values `(c, v)`. Each pair comes **once**; the last tile may be shorter. Never hold more
+    than one tile, and divide the scores by the root of d.
+    """,
+    reference=_from_tiles,
+    play=_in_tiles,
+    probes=[
+        (*draw(0, (2, 3), (4, 3), (4, 2)), 2),
+        (*draw(1, (3, 4), (7, 4), (7, 2), scale=1.5), 3),
+        (*draw(2, (2, 2), (5, 2), (5, 3), scale=2.0), 1),
+        (*draw(3, (3, 2), (6, 2), (6, 2), scale=30.0), 4),
+        (
+            torch.tensor([[-32.0, 2.0, 0.0, 1.0]]),
+            torch.tensor([[62.5, 0.5, 1.0, 0.0], [62.5, 1.0, 0.0, 0.0], [62.5, 0.0, 0.0, 0.0]]),
+            torch.tensor([[1.0], [3.0], [-2.0]]),
+            2,
+        ),
+    ],
+    mistakes=[
+        wrong(
+            "the scores are not divided by the root of d",
+            "scale",
+            "They are plain dot products; divide by math.sqrt(queries.shape[-1]).",
+            scale="none",
+        ),
+        wrong(
+            "the scores are divided by d, not by its root",
+            "scale",
+            "The spread of a dot product grows with the root of d.",
+            scale="d",
+        ),
+        wrong(
+            "the running sum does not shrink when the maximum rises",
+            "state",
+            "The output so far shrinks, the sum so far does not: both are measured from the old "
+            "maximum.",
+            shrink="output",
+            axis="keys",
+        ),
+        wrong(
+            "the running output does not shrink when the maximum rises",
+            "state",
+            "The sum so far shrinks, the output so far does not: both are measured from the old "
+            "maximum.",
+            shrink="sum",
+            axis="keys",
+        ),
+        wrong(
+            "nothing shrinks when the maximum rises",
+            "state",
+            "Sum and output are left as they were, so early tiles count too much.",
+            shrink="none",
+            axis="keys",
+        ),
+        wrong(
+            "no maximum is subtracted",
+            "overflow",
+            "exp of a score above 88 is infinite in float32: subtract the running maximum.",
+            shift=False,
+            axis="keys",
+            shrink="both",
+        ),
+        wrong(
+            "the maximum starts too high",
+            "overflow",
+            "All scores may lie below the number it starts at, and then every power is 0: start at "
+            "minus infinity.",
+            {"start": -100.0},
+            start=0.0,
+            shift=True,
+            axis="keys",
+        ),
+        wrong(
+            "the softmax runs over the queries",
+            "softmax axis",
+            "Each query shares out its 1 among the keys, the last axis of the scores.",
+            axis="queries",
+            **_PLAIN,
+        ),
+        wrong(
+            "each tile is divided by its own sum, and the tiles are averaged",
+            "normalisation",
+            "A tile of high scores has to count for more: divide once, after the last tile.",
+            divide="each",
+            axis="keys",
+            shrink="both",
+            shift=True,
+            keep="all",
+        ),
+        wrong(
+            "the output is not divided by the sum",
+            "normalisation",
+            "The weights sum to 1 only after the division by the sum of all powers.",
+            divide="never",
+            axis="keys",
+        ),
+        wrong(
+            "only the last tile is left",
+            "state",
+            "Sum and output are set to 0 within the loop; they begin at 0 once, before it.",
+            keep="last",
+            axis="keys",
+            divide="at last",
+            shrink="both",
+            shift=True,
+        ),
+    ],
+    hints=[
+        "Carry three things from tile to tile: the largest score of each query, a sum, an output.",
+        "Shapes: the largest score and the sum are (Tq, 1), so that they broadcast over keys and "
+        "values.",
+        "Two things have to shrink before a tile is added. Then add its powers, and its powers "
+        "times its values.",
+    ],
+    right_variants=[
+        lambda q, tiles: (lambda k, v: (q @ k.T / q.shape[-1] ** 0.5).softmax(-1) @ v)(
+            *(torch.cat(x) for x in zip(*tiles))
+        ),
+        lambda q, tiles: (
+            lambda parts: (
+                torch.stack([o for o, _ in parts], 0)
+                .mul(torch.stack([s for _, s in parts]).softmax(0))
+                .sum(0)
+            )
+        )(
+            [
+                (s.softmax(-1) @ v, s.logsumexp(-1, keepdim=True))
+                for k, v in tiles
+                for s in [q @ k.T * q.shape[-1] ** -0.5]
+            ]
+        ),
+        lambda q, tiles: (lambda found: found[1] / found[2])(
+            functools.reduce(
+                lambda state, tile: (
+                    lambda s, old: (
+                        lambda new: (
+                            new,
+                            state[1] * (old - new).exp() + (s - new).exp() @ tile[1],
+                            state[2] * (old - new).exp() + (s - new).exp().sum(1, keepdim=True),
+                        )
+                    )(torch.maximum(old, s.max(1, keepdim=True).values))
+                )(q @ tile[0].T / math.sqrt(q.size(1)), state[0]),
+                tiles,
+                (torch.full((len(q), 1), -math.inf), torch.zeros(()), torch.zeros(())),
+            )
+        ),
+    ],
+)
+def from_tiles(queries, tiles):
+    """Attention from tiles of keys and values that can be read once.
+
+    queries: (Tq, d), tiles: an iterator over pairs of keys (c, d) and values (c, v).
+    Returns (Tq, v).
+    """
+    top = torch.full((len(queries), 1), -torch.inf)  # (Tq, 1)
+    total, output = torch.zeros_like(top), 0.0
+    for keys, values in tiles:
+        scores = queries @ keys.T / math.sqrt(queries.shape[-1])  # (Tq, c)
+        higher = torch.maximum(top, scores.amax(-1, keepdim=True))
+        shrink, weights = torch.exp(top - higher), torch.exp(scores - higher)
+        total = total * shrink + weights.sum(-1, keepdim=True)
+        output = output * shrink + weights @ values  # (Tq, v)
+        top = higher
+    return output / total
+
+
+def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", turned=False):
+    logs = torch.stack([log1, log2])  # (2, Tq)
+    weights = {
+        "powers": lambda: logs.softmax(0) if shift else logs.exp() / logs.exp().sum(0),
+        "equally": lambda: torch.full_like(logs, 0.5),
+        "logs": lambda: logs / logs.sum(0),
+        "undivided": lambda: logs.exp(),
+    }[weigh]()
+    if turned:
+        weights = weights.flip(0)
+    output = weights[0][:, None] * out1 + weights[1][:, None] * out2
+    found = {
+        "joint": logs.logsumexp(0) if shift else logs.exp().sum(0).log(),
+        "sum": logs.sum(0),
+        "largest": logs.amax(0),
+        "mean": logs.exp().mean(0).log(),
+    }[log]
+    return output, found
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="what two halves of a text have to tell each other",
+    text="""
+    A text is too long for one machine. Machine 1 holds the first half of the keys, machine 2 the
+    second; each answers the same queries with its own half and hands you its outputs `(Tq, v)` and
+    the log-sum-exp of its scores `(Tq,)`. From these alone make the output over **all** keys, and
+    its log-sum-exp. A log-sum-exp may be as large as 300.
+    """,
+    reference=_join,
+    probes=[
+        (*draw(4, (2, 2), (2,)), *draw(5, (2, 2), (2,))),
+        (*draw(6, (3, 2), (3,), scale=2.0), *draw(7, (3, 2), (3,), scale=2.0)),
+        (*draw(8, (2, 3)), torch.tensor([299.0, 300.0]), *draw(9, (2, 3)),
+         torch.tensor([300.0, 298.5])),
+    ],
+    mistakes=[
+        wrong(
+            "the two outputs are averaged",
+            "normalisation",
+            "The half with the higher scores has to count for more: weigh by exp(log-sum-exp).",
+            weigh="equally",
+            shift=True,
+            turned=False,
+        ),
+        wrong(
+            "the outputs are weighed by the log-sum-exps themselves",
+            "normalisation",
+            "A log-sum-exp is a logarithm and may be negative; the sums are exp of it.",
+            weigh="logs",
+            turned=False,
+        ),
+        wrong(
+            "the weights of the two halves do not sum to 1",
+            "normalisation",
+            "Each output was divided by its own sum; now divide by both sums together.",
+            weigh="undivided",
+            turned=False,
+        ),
+        wrong(
+            "the weights of the two halves are swapped",
+            "normalisation",
+            "The output of a half goes with its own log-sum-exp.",
+            turned=True,
+            weigh="powers",
+        ),
+        wrong(
+            "exp is taken without a maximum subtracted",
+            "overflow",
+            "exp(300) is infinite in float32: torch.logsumexp, torch.logaddexp or a softmax over "
+            "the two subtract the larger one first.",
+            shift=False,
+            log="joint",
+            weigh="powers",
+        ),
+        wrong(
+            "the log-sum-exps are added",
+            "log probabilities",
+            "The sums add up, not their logarithms: log(e^a + e^b).",
+            log="sum",
+            shift=True,
+        ),
+        wrong(
+            "the larger log-sum-exp is returned",
+            "log probabilities",
+            "That leaves out one half's sum: log(e^a + e^b) is larger than both.",
+            log="largest",
+            shift=True,
+        ),
+    ],
+    hints=[
+        "Multiply a half's output by its sum, and you have what it had before the division.",
+        "The weight of half 1 is sum1 / (sum1 + sum2), with sum = exp(log-sum-exp).",
+        "That is a softmax over two numbers, for each query; it is (Tq,), the outputs are (Tq, v).",
+    ],
+    right_variants=[
+        lambda a, x, b, y: (
+            torch.sigmoid(x - y)[:, None] * a + torch.sigmoid(y - x)[:, None] * b,
+            torch.logaddexp(x, y),
+        ),
+        lambda a, x, b, y: (
+            lambda m: (
+                ((x - m).exp()[:, None] * a + (y - m).exp()[:, None] * b)
+                / ((x - m).exp() + (y - m).exp())[:, None],
+                m + ((x - m).exp() + (y - m).exp()).log(),
+            )
+        )(torch.maximum(x, y)),
+        lambda a, x, b, y: (
+            lambda both: (
+                a * (x - both).exp().unsqueeze(1) + b * (y - both).exp().unsqueeze(1),
+                both,
+            )
+        )(torch.stack([x, y]).logsumexp(0)),
+    ],
+)  # fmt: skip
+def join_halves(out1, log1, out2, log2):
+    """The output and log-sum-exp over all keys, from those over two halves.
+
+    out1, out2: (Tq, v), log1, log2: (Tq,). Returns (Tq, v) and (Tq,).
+    """
+    log = torch.logaddexp(log1, log2)  # (Tq,)
+    share1, share2 = torch.exp(log1 - log), torch.exp(log2 - log)  # they sum to 1
+    return share1[:, None] * out1 + share2[:, None] * out2, log
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=2,
+    trains="choosing a test that can fail",
+    text="""
+    Somebody's loop reads one key at a time and has one slip. Two tests were run, on scores that
+    fall and on scores that rise; "right" is what a softmax gives.
+
+    | test | scores | its output | right |
+    |---|---|---|---|
+    | all values 1 | 3, 2, 1 | 1.00 | 1.00 |
+    | all values 1 | 1, 2, 3 | 1.00 | 1.00 |
+    | value 1 for the last key, else 0 | 3, 2, 1 | 0.09 | 0.09 |
+    | value 1 for the last key, else 0 | 1, 2, 3 | 0.33 | 0.67 |
+
+    Which slip? `"a"`: when the maximum rises, the sum does not shrink. `"b"`: the output does not
+    shrink. `"c"`: neither does. `"d"`: no maximum is subtracted. `"e"`: the maximum starts at 0.
+    """,
+    mistakes=[
+        wrong(
+            "a sum that does not shrink would be too large",
+            "state",
+            "With rising scores and all values 1 the output would fall below 1, and the first test "
+            "would show it.",
+            answer="a",
+        ),
+        wrong(
+            "an output that does not shrink would be too large",
+            "state",
+            "With rising scores and all values 1 the output would rise above 1, and the first test "
+            "would show it.",
+            answer="b",
+        ),
+        wrong(
+            "without a maximum, scores of this size give the right result",
+            "overflow",
+            "exp(3) is no large number; that slip shows with scores in the hundreds.",
+            answer="d",
+        ),
+        wrong(
+            "a maximum that starts at 0 gives the right result here",
+            "overflow",
+            "It is a maximum too high at worst; that slip shows where all scores lie far below 0.",
+            answer="e",
+        ),
+    ],
+    hints=[
+        "Each slip in turn: what would the sum and the output be after the scores 1, 2, 3?",
+        "All values 1: output and sum are then the same number, unless they are treated "
+        "differently.",
+        "0.33 is a third. Which powers would have to be equal for that?",
+    ],
+)
+def which_slip():
+    """The letter of the slip"""
+    # Each new score is the maximum, so its power is exp(0) = 1; if none of the old ones shrinks,
+    # the three keys count 1 each. Falling scores never move the maximum, and all is right.
+    return "c"
+
+
+def _backward(answer, scores, values, grad, first, last):
+    """The answer gets a tile of a row whose log-sum-exp and output were saved."""
+    log_sum, output = scores.logsumexp(-1), scores.softmax(-1) @ values
+    return answer(scores[:, first:last], log_sum, values[first:last], grad, output)
+
+
+def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", mean="output",
+                    factor=True, minus=True):  # fmt: skip
+    w = {
+        "saved": lambda: torch.exp(scores - log_sum[:, None]),
+        "tile": lambda: scores.softmax(-1),
+        "powers": lambda: torch.exp(scores),
+        "turned": lambda: torch.exp(log_sum[:, None] - scores),
+    }[weights]()
+    d_w = grad @ values.T
+    subtract = {
+        "output": lambda: (grad * output).sum(-1, keepdim=True),
+        "tile": lambda: (w * d_w).sum(-1, keepdim=True),
+        "none": lambda: torch.zeros(len(grad), 1),
+        "average": lambda: (grad * output).mean(-1, keepdim=True),
+        "own": lambda: w * d_w,
+        "plain": lambda: d_w.mean(-1, keepdim=True),
+    }[mean]()
+    inner = d_w - subtract if minus else d_w + subtract
+    return w * inner if factor else inner
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=3,
+    trains="the backward pass of a tile, from one saved number a query",
+    text="""
+    The backward pass of one tile. You have `c` of a query's scores (never the others), its
+    log-sum-exp over **all** keys, the values of the tile, the output that the forward pass gave,
+    and the gradient of the loss with respect to that output. Return the gradient with respect to
+    the scores of the tile. Two facts do it: weight_j = exp(score_j - log-sum-exp), and the gradient
+    of a softmax is weight_j * (dweight_j - sum over **all** keys of weight_i * dweight_i), where
+    dweight_j = gradient . value_j. That sum you cannot compute from the tile; find it in what you
+    were given.
+    """,
+    reference=_score_gradient,
+    play=_backward,
+    probes=[
+        (*draw(10, (2, 4), (4, 2), (2, 2)), 0, 2),
+        (*draw(11, (3, 6), (6, 2), (3, 2), scale=1.5), 2, 5),
+        (*draw(12, (2, 5), (5, 4), (2, 4)), 4, 5),
+    ],
+    mistakes=[
+        wrong(
+            "the softmax is taken over the tile alone",
+            "normalisation",
+            "The weights of a tile sum to less than 1; the saved log-sum-exp belongs to all keys.",
+            weights="tile",
+        ),
+        wrong(
+            "the powers are not divided by the sum",
+            "normalisation",
+            "exp(score - log-sum-exp) is the weight; exp(score) alone is not.",
+            weights="powers",
+        ),
+        wrong(
+            "the log-sum-exp has the wrong sign",
+            "log probabilities",
+            "The weight is exp(score - log-sum-exp), at most 1.",
+            weights="turned",
+        ),
+        wrong(
+            "the sum of weight * dweight is taken over the tile alone",
+            "gradient",
+            "It runs over all keys, and weights times values are the output: it is the dot product "
+            "of gradient and output.",
+            mean="tile",
+        ),
+        wrong(
+            "nothing is subtracted",
+            "gradient",
+            "When one weight grows the others must fall: subtract the weighted mean of dweight.",
+            mean="none",
+            minus=True,
+        ),
+        wrong(
+            "gradient times output is averaged, not summed",
+            "averaging",
+            "A dot product is a sum over the features.",
+            mean="average",
+        ),
+        wrong(
+            "each score is taken to move its own weight only",
+            "gradient",
+            "w (1 - w) is the softmax's diagonal; a score moves all weights of its row.",
+            mean="own",
+        ),
+        wrong(
+            "the plain mean of dweight is subtracted",
+            "averaging",
+            "The mean is weighted by the attention weights, and runs over all keys.",
+            mean="plain",
+        ),
+        wrong(
+            "the result is not multiplied by the weight",
+            "gradient",
+            "A key without weight does not care about its score: multiply by weight_j.",
+            factor=False,
+            weights="saved",
+        ),
+    ],
+    hints=[
+        "First the weights (Tq, c), then dweight = grad @ values.T, of the same shape.",
+        "sum_i weight_i * (grad . value_i) = grad . (sum_i weight_i * value_i). What is "
+        "the bracket?",
+        "It is one number a query: (Tq, 1), to be subtracted from every key's dweight.",
+    ],
+    right_variants=[
+        lambda s, log, v, g, o: (s - log[:, None]).exp() * (g[:, None] * (v - o[:, None])).sum(-1),
+        lambda s, log, v, g, o: (
+            torch.exp(s - log.unsqueeze(1))
+            * (torch.einsum("qv,cv->qc", g, v) - torch.einsum("qv,qv->q", g, o)[:, None])
+        ),
+        lambda s, log, v, g, o: torch.stack(
+            [
+                torch.stack(
+                    [(s[i, j] - log[i]).exp() * (g[i] @ (v[j] - o[i])) for j in range(len(v))]
+                )
+                for i in range(len(s))
+            ]
+        ),
+    ],
+)
+def score_gradient(scores, log_sum, values, grad, output):
+    """The gradient with respect to the scores of one tile.
+
+    scores: (Tq, c), log_sum: (Tq,), values: (c, v), grad, output: (Tq, v). Returns (Tq, c).
+    """
+    weights = torch.exp(scores - log_sum[:, None])  # (Tq, c)
+    d_weights = grad @ values.T  # (Tq, c)
+    mean = (grad * output).sum(-1, keepdim=True)  # (Tq, 1): over all keys
+    return weights * (d_weights - mean)
+
+
+def _pages(prompt, more, page, *, share="whole", tails="go on", rounds="up", each=True):
+    def whole(tokens):
+        return -(-tokens // page) if rounds == "up" else tokens // page
+
+    full, rest = divmod(prompt, page)
+    if share == "nothing":
+        return sum(whole(prompt + m) for m in more)
+    if share == "started":  # all write on into the one page that the prompt has begun
+        begun = whole(prompt)
+        return begun + sum(max(0, whole(prompt + m) - begun) for m in more)
+    if tails == "begin anew":
+        return whole(prompt) + sum(whole(m) for m in more)
+    if tails == "always one more":
+        return full + sum((rest + m) // page + 1 for m in more)
+    if not each:
+        return full + whole(rest + sum(more))
+    return full + sum(whole(rest + m) for m in more)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="what a shared beginning saves in pages",
+    text="""
+    One prompt of `prompt` tokens, and several answers that go on from it: answer i has `more[i]`
+    tokens, at least one. Pages hold `page` tokens. The prompt's full pages are shared by all
+    answers; a page that the prompt has only begun is **copied** for each answer before it writes
+    there, and the prompt's own copy is given back. How many pages are taken in the end?
+    """,
+    reference=_pages,
+    probes=[
+        (5, [2], 4),
+        (8, [1, 3], 4),
+        (10, [2, 7, 1], 4),
+        (7, [9, 9, 1, 5], 5),
+        (3, [2, 30], 8),
+        (64, [16, 17, 40], 16),
+    ],
+    mistakes=[
+        wrong(
+            "nothing is shared",
+            "memory",
+            "That is one whole text after another; the full pages of the prompt are taken once.",
+            share="nothing",
+            tails="go on",
+            each=True,
+        ),
+        wrong(
+            "all answers write into the page that the prompt has begun",
+            "cache",
+            "They would overwrite each other: each needs a copy of that page.",
+            share="started",
+            tails="go on",
+            each=True,
+        ),
+        wrong(
+            "every answer begins a page of its own",
+            "cache",
+            "An answer goes on where the prompt stopped, within the (copied) page.",
+            tails="begin anew",
+            share="whole",
+            each=True,
+        ),
+        wrong(
+            "a text that fills its last page is given one more",
+            "off by one",
+            "A page is taken when a token needs it: round up, but not beyond.",
+            tails="always one more",
+            rounds="up",
+            each=True,
+            share="whole",
+        ),
+        wrong(
+            "pages are rounded down",
+            "off by one",
+            "A page that holds one token is a page: round up.",
+            rounds="down",
+        ),
+        wrong(
+            "the answers are laid into one row of pages",
+            "cache",
+            "Each answer is a text of its own, with its own last page.",
+            each=False,
+            share="whole",
+            tails="go on",
+        ),
+    ],
+    hints=[
+        "How many pages has the prompt filled, and how many tokens stand in the one it has begun?",
+        "divmod(prompt, page) gives both.",
+        "Each answer takes pages for the begun tokens and its own together.",
+    ],
+    right_variants=[
+        lambda p, more, s: p // s + sum(math.ceil((p % s + m) / s) for m in more),
+        lambda p, more, s: sum(-(-(p + m) // s) for m in more) - (len(more) - 1) * (p // s),
+        lambda p, more, s: len(
+            {
+                (-1 if t // s < p // s else i, t // s)
+                for i, m in enumerate(more)
+                for t in range(p + m)
+            }
+        ),
+    ],
+)
+def pages_taken(prompt, more, page):
+    """Pages that some answers to one prompt take in all.
+
+    prompt: tokens, more: a list of the tokens of each answer, page: tokens a page holds.
+    Returns an integer.
+    """
+    full, begun = divmod(prompt, page)
+    return full + sum(math.ceil((begun + tokens) / page) for tokens in more)
+
+
+_GRID = [(i + 0.5) / 11 for i in range(11)]  # no uniform number on any edge
+
+
+def _all_cases(answer, p, q):
+    return [
+        int(answer(p, q, x, u, v))
+        for x in q.nonzero().flatten().tolist()
+        for u in _GRID
+        for v in _GRID[::2]
+    ]
+
+
+def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own"):
+    ratio = p[drafted] / q[drafted]
+    kept = {
+        "ratio": u < ratio,
+        "always": True,
+        "never": False,
+        "turned": u < q[drafted] / p[drafted] if p[drafted] > 0 else True,
+        "target": u < p[drafted],
+        "larger": bool(ratio >= 1),
+        "swapped": u >= ratio,
+    }[accept]
+    if kept:
+        return drafted
+    weights = {
+        "left": (p - q).clamp(min=0),
+        "target": p,
+        "draft": q,
+        "absolute": (p - q).abs(),
+        "turned": (q - p).clamp(min=0),
+        "rest of target": p.index_fill(0, torch.tensor(drafted), 0.0),
+    }[rest]
+    upto = weights.cumsum(0)
+    goal = v * (upto[-1] if total == "own" else 1.0)
+    return min(int((upto <= goal).sum()), len(p) - 1)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="keeping or replacing a drafted token",
+    text="""
+    A small model has drawn the token `drafted` from its probabilities `q`; the large one wants
+    tokens distributed by `p`. Keep the drafted token with probability min(1, p/q), else draw
+    another one from max(0, p - q). Both random numbers are given, uniform in [0, 1): keep if `u` is
+    below the probability; and to draw by some weights, take the first token at which their running
+    sum exceeds `v` times their total.
+    """,
+    reference=_keep,
+    play=_all_cases,
+    probes=[
+        (torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.2, 0.2, 0.6])),
+        (torch.tensor([0.1, 0.15, 0.35, 0.4]), torch.tensor([0.45, 0.25, 0.25, 0.05])),
+        (torch.tensor([0.0, 0.7, 0.2, 0.1]), torch.tensor([0.3, 0.3, 0.35, 0.05])),
+        (torch.tensor([0.1, 0.05, 0.25, 0.6]), torch.tensor([0.5, 0.2, 0.0, 0.3])),
+    ],
+    mistakes=[
+        wrong(
+            "the drafted token is always kept",
+            "sampling",
+            "Then the small model writes the text: never is a token drawn again.",
+            accept="always",
+            rest="left",
+            total="own",
+        ),
+        wrong(
+            "the drafted token is never kept",
+            "sampling",
+            "Where p is at least q the token is always kept; else with probability p/q.",
+            accept="never",
+        ),
+        wrong(
+            "the ratio is turned: q/p",
+            "sampling",
+            "A token that the large model likes more than the small one must be kept for sure.",
+            accept="turned",
+        ),
+        wrong(
+            "u is compared with p, not with p/q",
+            "sampling",
+            "The token came with probability q already; to end at p it is kept with p/q.",
+            accept="target",
+        ),
+        wrong(
+            "a token is kept only where p is at least q",
+            "sampling",
+            "Where p is smaller it is still kept sometimes, with probability p/q.",
+            accept="larger",
+        ),
+        wrong(
+            "kept and replaced are swapped",
+            "sampling",
+            "u below p/q means kept.",
+            accept="swapped",
+        ),
+        wrong(
+            "the new token is drawn from p",
+            "sampling",
+            "Tokens with p below q have had their share from the draft already; only max(0, p - q) "
+            "is missing.",
+            rest="target",
+        ),
+        wrong(
+            "the new token is drawn from q",
+            "sampling",
+            "That is the small model again; what is missing is max(0, p - q).",
+            rest="draft",
+        ),
+        wrong(
+            "the new token is drawn from the absolute difference",
+            "sampling",
+            "Where p is below q nothing is missing: max(0, p - q) is 0 there.",
+            rest="absolute",
+        ),
+        wrong(
+            "the new token is drawn from q - p",
+            "sampling",
+            "What the draft gave too little of is p - q.",
+            rest="turned",
+        ),
+        wrong(
+            "the new token is drawn from p without the drafted token",
+            "sampling",
+            "Other tokens with p below q have had their share, too: draw from max(0, p - q).",
+            rest="rest of target",
+        ),
+        wrong(
+            "the weights' total is taken to be 1",
+            "normalisation",
+            "max(0, p - q) sums to less than 1: compare with v times its sum.",
+            total="one",
+            rest="left",
+        ),
+    ],
+    hints=[
+        "u < p[drafted] / q[drafted] decides; a ratio above 1 keeps every time.",
+        "(p - q).clamp(min=0) are the weights of the second draw.",
+        "Their cumsum, compared with v times its last entry; count the entries that do not exceed "
+        "it.",
+    ],
+    right_variants=[
+        lambda p, q, x, u, v: (
+            x
+            if u * q[x] < p[x]
+            else int(
+                torch.searchsorted(
+                    torch.relu(p - q).cumsum(0), v * torch.relu(p - q).sum(), right=True
+                )
+            )
+        ),
+        lambda p, q, x, u, v: (
+            x
+            if u < min(1.0, (p[x] / q[x]).item())
+            else next(
+                i
+                for i in range(len(p))
+                if sum(max(0.0, (p[j] - q[j]).item()) for j in range(i + 1))
+                > v * sum(max(0.0, (p[j] - q[j]).item()) for j in range(len(p)))
+            )
+        ),
+        lambda p, q, x, u, v: (
+            lambda w: x if u < p[x] / q[x] else int((w.cumsum(0) / w.sum() <= v).sum())
+        )(torch.maximum(p - q, torch.zeros(()))),
+    ],
+)
+def keep_or_draw(p, q, drafted, u, v):
+    """The token that is written, distributed as p.
+
+    p, q: (V,) probabilities, drafted: a token with q > 0, u, v: uniform numbers in [0, 1).
+    Returns an integer.
+    """
+    if u < p[drafted] / q[drafted]:
+        return drafted
+    upto = (p - q).clamp(min=0).cumsum(0)  # (V,)
+    return int((upto <= v * upto[-1]).sum())
+
+
+def _ahead(kept, cost, most, *, tokens="all", time="both", first=0):
+    def gain(k):
+        written = {
+            "all": sum(kept**i for i in range(k + 1)),
+            "drafts": sum(kept**i for i in range(1, k + 1)),
+            "independent": 1 + k * kept,
+            "every": k + 1,
+        }[tokens]
+        spent = {"both": 1 + k * cost, "large": 1.0, "drafts": k * cost or 1.0,
+                 "once": 1 + cost * (k > 0)}[time]  # fmt: skip
+        return written / spent
+
+    return max(range(first, most + 1), key=gain)
+
+
+# Two of these at once mostly give what one gives alone, so each is made alone.
+_ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first": 0}
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="when drafting pays, and how far ahead",
+    text="""
+    How far ahead should the small model draft? Each drafted token is kept with probability `kept`,
+    whatever the others do; after the first that is not, the rest is thrown away. A step of the
+    large model takes time 1, however many tokens it checks, and adds one token of its own. A step
+    of the small model takes time `cost`. Return the k from 0 to `most` that writes the most tokens
+    in a unit of time, on average; 0 means that drafting does not pay.
+    """,
+    reference=_ahead,
+    probes=[
+        (0.6, 0.1, 6),
+        (0.3, 0.4, 5),
+        (0.8, 0.05, 12),
+        (0.9, 0.3, 12),
+        (0.5, 0.02, 9),
+        (0.7, 0.25, 8),
+        (0.95, 0.6, 10),
+        (0.3, 0.5, 5),
+        (0.5, 1.25, 4),
+    ],
+    mistakes=[
+        wrong(
+            "the small model's time is left out",
+            "counting",
+            "Drafting k tokens takes k times `cost`, on top of the large model's step.",
+            time="large",
+            **_ALL_TOKENS,
+        ),
+        wrong(
+            "the small model's time is counted once, not k times",
+            "counting",
+            "It writes its k tokens one after the other.",
+            time="once",
+            **_ALL_TOKENS,
+        ),
+        wrong(
+            "the large model's time is left out",
+            "counting",
+            "Every round has one step of the large model, of time 1.",
+            time="drafts",
+            **_ALL_TOKENS,
+        ),
+        wrong(
+            "the large model's own token is left out",
+            "counting",
+            "A round writes the kept tokens and one more: a replacement, or one beyond the draft.",
+            tokens="drafts",
+            **_ALL_TIME,
+        ),
+        wrong(
+            "tokens behind a rejected one are counted",
+            "counting",
+            "Token i is kept only if all before it were: kept ** i.",
+            tokens="independent",
+            **_ALL_TIME,
+        ),
+        wrong(
+            "all drafted tokens are taken to be kept",
+            "counting",
+            "Token i is kept with probability kept ** i.",
+            tokens="every",
+            **_ALL_TIME,
+        ),
+        wrong(
+            "not drafting at all is not considered",
+            "off by one",
+            "k = 0 writes 1 token in a time of 1, and sometimes that is the best.",
+            first=1,
+            tokens="all",
+            time="both",
+        ),
+    ],
+    hints=[
+        "Write two small formulas first: the tokens of a round, and its time.",
+        "The tokens of a round: 1 + kept + kept ** 2 + ... + kept ** k. Why?",
+        "Try every k from 0 to `most`, and take the one with the largest ratio.",
+    ],
+    right_variants=[
+        lambda a, c, most: max(
+            range(most + 1), key=lambda k: (1 - a ** (k + 1)) / (1 - a) / (1 + k * c)
+        ),
+        lambda a, c, most: int(
+            torch.argmax(
+                torch.tensor([a**i for i in range(most + 1)], dtype=torch.float64).cumsum(0)
+                / (1 + c * torch.arange(most + 1))
+            )
+        ),
+        lambda a, c, most: min(
+            (((1 + k * c) / sum(a**i for i in range(k + 1))), k) for k in range(most + 1)
+        )[1],
+    ],
+)
+def draft_ahead(kept, cost, most):
+    """How many tokens to draft, so that the most are written in a unit of time.
+
+    kept: probability, cost: of a step of the small model, most: the largest k.
+    Returns an integer from 0 to most.
+    """
+    rates, tokens = [], 0.0
+    for k in range(most + 1):
+        tokens += kept**k  # the first k were kept
+        rates.append(tokens / (1 + k * cost))
+    return rates.index(max(rates))
