@@ -23,6 +23,7 @@ CHAPTERS = (
     "07_positional_encoding",
     "08_transformer_blocks",
     "09_transformer_translation",
+    "10_text_classification",
     "11_three_modes",
     "12_training_in_practice",
     "13_long_sequences",

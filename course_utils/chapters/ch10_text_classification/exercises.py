@@ -1,6 +1,7 @@
-"""Exercises of notebook 10: positions, pooling, the head, accuracy, importance of words."""
+"""Exercises of notebook 10: limits without order, positions, pooling, importance, lists."""
 
 import math
+from collections import Counter
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +10,162 @@ from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 NOTEBOOK = "10_text_classification"
+
+
+def _limits(
+    bags, labels, *, pick="most", log="e", over="bag", weigh="reviews", divide="reviews", order="ab"
+):
+    groups = {}
+    for bag, label in zip(bags, labels, strict=True):
+        groups.setdefault(bag if over == "bag" else 0, Counter())[label] += 1
+    right = loss = 0.0
+    for counts in groups.values():
+        n = sum(counts.values())
+        weight = n if weigh == "reviews" else len(bags) / len(groups)
+        picked = {
+            "most": max(counts.values()),
+            "fewest": min(counts.values()),
+            "label 1": counts[1],
+            "sure": n if len(counts) == 1 else 0,
+        }[pick]
+        right += weight * picked / n
+        entropy = -sum(c / n * math.log(c / n) for c in counts.values())
+        if log == "largest":
+            entropy = -math.log(max(counts.values()) / n)
+        loss += weight * entropy / (math.log(2) if log == "2" else 1.0)
+    if divide == "reviews":
+        right, loss = right / len(bags), loss / len(bags)
+    return (right, loss) if order == "ab" else (loss, right)
+
+
+def _limits_by_lookup(bags, labels):
+    pairs, alone = Counter(zip(bags, labels, strict=True)), Counter(bags)
+    best = {bag: max(n for (b, _), n in pairs.items() if b == bag) for bag in alone}
+    losses = [-math.log(pairs[b, y] / alone[b]) for b, y in zip(bags, labels, strict=True)]
+    return sum(best.values()) / len(bags), sum(losses) / len(losses)
+
+
+def _limits_with_tensors(bags, labels):
+    names, kinds = sorted(set(bags)), sorted(set(labels))
+    table = torch.zeros(len(names), len(kinds), dtype=torch.float64)
+    for bag, label in zip(bags, labels, strict=True):
+        table[names.index(bag), kinds.index(label)] += 1
+    share = table / table.sum(1, keepdim=True)
+    loss = -torch.xlogy(table, share).sum() / len(bags)
+    return [table.amax(1).sum() / len(bags), loss]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="computing what a model can reach at best",
+    text="""
+    How well can a model do that sees no more of a review than its bag of words? Two reviews with
+    equal bags must get the same answer. Compute the largest **accuracy** (one label for each bag),
+    and the smallest **loss**: the mean of `-log p(label)`, natural logarithm, if for each bag the
+    model may name any probabilities, as long as they sum to 1.
+    """,
+    reference=_limits,
+    probes=[
+        (["ab", "ab", "c", "c", "c", "d"], [1, 0, 1, 1, 0, 1]),
+        (["x", "y", "x", "y", "x", "z", "x", "z"], [0, 1, 0, 1, 1, 0, 0, 0]),
+        ("p q p p q p p r q q p".split(), [0, 1, 2, 0, 1, 1, 2, 2, 0, 1, 0]),
+    ],
+    mistakes=[
+        wrong(
+            "the rarer label is picked",
+            "search",
+            "Each bag gets the label that most of its reviews have.",
+            pick="fewest",
+        ),
+        wrong(
+            "every bag is called positive",
+            "search",
+            "A model may give each bag a label of its own, whichever is the more frequent there.",
+            pick="label 1",
+        ),
+        wrong(
+            "a bag with both labels counts as all wrong",
+            "averaging",
+            "One answer for the bag is still right for the reviews that have this label.",
+            pick="sure",
+        ),
+        wrong(
+            "all reviews share one bag",
+            "averaging",
+            "Reviews are counted within their own bag, not together.",
+            over="everything",
+        ),
+        wrong(
+            "every bag counts alike",
+            "averaging",
+            "Both are means over reviews, so a bag of four reviews counts four times.",
+            weigh="bags",
+        ),
+        wrong(
+            "nothing is divided by the number of reviews",
+            "averaging",
+            "Accuracy and loss are means over all reviews.",
+            divide="nothing",
+        ),
+        wrong(
+            "the logarithm has base 2",
+            "log probabilities",
+            "math.log, the natural one, as in cross_entropy.",
+            log="2",
+        ),
+        wrong(
+            "the loss counts only the likelier label",
+            "log probabilities",
+            "Reviews with the other label have a loss as well, and a larger one.",
+            log="largest",
+        ),
+        wrong(
+            "the two results are given in the wrong order",
+            "averaging",
+            "First the accuracy, then the loss.",
+            order="ba",
+        ),
+    ],
+    hints=[
+        "Count, for each bag, how often each label occurs: a dictionary of Counters.",
+        "Which one label should a bag with counts 3 and 1 get? And which probabilities make the "
+        "mean of -log p smallest for it?",
+        "The best probabilities are the shares of the labels in the bag, here 3/4 and 1/4. Sum "
+        "over the reviews of all bags, and divide by their number.",
+    ],
+    right_variants=[
+        _limits_by_lookup,
+        _limits_with_tensors,
+        lambda bags, labels: (
+            sum(
+                max(Counter(y for c, y in zip(bags, labels) if c == b).values()) for b in set(bags)
+            )
+            / len(bags),
+            -sum(
+                math.log(
+                    sum(c == b and z == y for c, z in zip(bags, labels)) / list(bags).count(b)
+                )
+                for b, y in zip(bags, labels)
+            )
+            / len(bags),
+        ),
+    ],
+)  # fmt: skip
+def best_limits(bags, labels):
+    """The largest accuracy and the smallest mean loss of a function of the bag.
+
+    bags: a list of N strings, equal where the words are, labels: a list of N class numbers.
+    Returns two numbers.
+    """
+    counts = {}
+    for bag, label in zip(bags, labels, strict=True):
+        of_bag = counts.setdefault(bag, {})
+        of_bag[label] = of_bag.get(label, 0) + 1
+    right = sum(max(c.values()) for c in counts.values())
+    loss = sum(-n * math.log(n / sum(c.values())) for c in counts.values() for n in c.values())
+    return right / len(bags), loss / len(bags)
 
 
 def _with_positions(
@@ -195,6 +352,7 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
 
 
 @exercise(
+    asks="practice",
     notebook=NOTEBOOK,
     minutes=8,
     difficulty=2,
@@ -354,317 +512,6 @@ def mean_of_real(x, valid_lens):
     return x.masked_fill(~real[..., None], 0.0).sum(dim=1) / valid_lens[:, None]
 
 
-def _log_probabilities(
-    pooled,
-    W,
-    b,
-    *,
-    bias="added",
-    axis=-1,
-    kind="log_softmax",
-    order="xW",
-    base=math.e,
-    sign=1,
-    before="nothing",
-):
-    logits = pooled @ (W.T if order == "xWT" else W)
-    logits = {"added": logits + b, "subtracted": logits - b}.get(bias, logits)
-    if bias == "after":
-        return sign * (torch.log_softmax(logits, axis) / math.log(base) + b)
-    logits = {
-        "nothing": logits,
-        "relu": logits.relu(),
-        "tanh": logits.tanh(),
-        "root": logits / math.sqrt(pooled.shape[-1]),
-        "softmax": logits.softmax(axis),
-    }[before]
-    if kind == "logits":
-        return logits
-    if kind == "less the largest":
-        return logits - logits.amax(axis, keepdim=True)
-    if kind == "probabilities":
-        return torch.softmax(logits, axis)
-    if kind == "sigmoid":
-        return F.logsigmoid(logits)
-    return sign * torch.log_softmax(logits, axis) / math.log(base)
-
-
-@exercise(
-    notebook=NOTEBOOK,
-    minutes=5,
-    difficulty=1,
-    trains="from a vector to log-probabilities",
-    text="""
-    The head of the classifier: one linear layer, applied as `pooled @ W + b`, then the natural
-    logarithm of the softmax over the classes.
-    """,
-    reference=_log_probabilities,
-    probes=[
-        draw(1012, (1, 2), (2, 2), (2,)),
-        draw(1005, (3, 2), (2, 2), (2,)),
-        draw(1006, (2, 3), (3, 3), (3,)),
-    ],
-    mistakes=[
-        wrong(
-            "probabilities are returned, not their logarithms",
-            "log probabilities",
-            "Take log_softmax; its values are 0 or below.",
-            kind="probabilities",
-        ),
-        wrong(
-            "logits are returned",
-            "log probabilities",
-            "exp of the result has to sum to 1 over the classes: log_softmax is missing.",
-            kind="logits",
-        ),
-        wrong(
-            "each class gets a sigmoid of its own",
-            "log probabilities",
-            "Exactly one class is right, so the classes share a sum of 1: softmax.",
-            kind="sigmoid",
-        ),
-        wrong(
-            "the softmax runs over the batch",
-            "softmax axis",
-            "Each review shares out its own probability over the classes, the last axis.",
-            axis=0,
-        ),
-        wrong(
-            "the matrix is transposed",
-            "projection",
-            "W is applied as pooled @ W here; nn.Linear stores the transpose of that.",
-            order="xWT",
-        ),
-        wrong(
-            "the bias is missing",
-            "projection",
-            "pooled @ W + b: the bias is the answer for an empty mind.",
-            bias="none",
-        ),
-        wrong(
-            "the bias is subtracted",
-            "projection",
-            "pooled @ W + b.",
-            bias="subtracted",
-        ),
-        wrong(
-            "the sign is turned round",
-            "log probabilities",
-            "The loss has a minus; the log-probability itself is 0 or below.",
-            sign=-1,
-        ),
-        wrong(
-            "the logarithm has another base",
-            "log probabilities",
-            "log_softmax, and nll_loss after it, use the natural logarithm.",
-            {"base": 10},
-            base=2,
-        ),
-        wrong(
-            "the softmax is taken twice",
-            "log probabilities",
-            "log_softmax takes logits; probabilities given to it come out far too even.",
-            before="softmax",
-        ),
-        wrong(
-            "an activation stands before the softmax",
-            "activation",
-            "A logit may be any number; the head is one linear layer and nothing more.",
-            {"before": "tanh"},
-            before="relu",
-        ),
-        wrong(
-            "the logits are scaled",
-            "scale",
-            "The root of d belongs to attention scores, not to the logits of classes.",
-            before="root",
-        ),
-        wrong(
-            "the bias is added to the log-probabilities",
-            "log probabilities",
-            "Add it to the logits, before the softmax, or the probabilities do not sum to 1.",
-            bias="after",
-        ),
-        wrong(
-            "only the largest logit is subtracted",
-            "log probabilities",
-            "That avoids overflow; the logarithm of the sum of all exponentials goes as well.",
-            kind="less the largest",
-        ),
-    ],
-    hints=[
-        "Two lines: logits (B, c), then a function of torch that takes an axis.",
-        "Over which axis must the probabilities of one review sum to 1?",
-        "log_softmax(z) is z minus logsumexp(z), with the axis kept.",
-    ],
-    right_variants=[
-        lambda p, W, b: F.log_softmax(F.linear(p, W.T, b), dim=1),
-        lambda p, W, b: (z := torch.addmm(b, p, W)) - z.logsumexp(1, keepdim=True),
-        lambda p, W, b: torch.stack(
-            [(row @ W + b).double().softmax(0).log().log_softmax(0) for row in p]
-        ),
-    ],
-)
-def log_probabilities(pooled, W, b):
-    """Log-probabilities of the classes.
-
-    pooled: (B, d), W: (d, c), b: (c,). Returns (B, c); exp of each row sums to 1.
-    """
-    return torch.log_softmax(pooled @ W + b, dim=-1)
-
-
-def _share(log_probs, labels, *, pick="largest", count="share", over="all", axis=1):
-    predicted = log_probs.argmin(1) if pick == "smallest" else log_probs.argmax(1)
-    if axis == 0:
-        predicted = log_probs.argmax(0)
-        labels = labels[: len(predicted)]
-        predicted = predicted[: len(labels)]
-    if pick == "probability":
-        return log_probs.exp().gather(1, labels[:, None]).mean()
-    if pick in ("half", "log half"):
-        predicted = ((log_probs.exp() if pick == "half" else log_probs)[:, 1] > 0.5).long()
-    right = predicted == labels
-    if pick == "value":
-        right = log_probs.amax(1) == labels
-    if pick == "all pairs":
-        right = predicted[:, None] == labels
-    if pick == "label half":
-        right = log_probs.exp().gather(1, labels[:, None])[:, 0] > 0.5
-    if over == "predicted":
-        right = right[predicted == 1]
-    if over == "labelled":
-        right = right[labels == 1]
-    share, number = right.float().mean(), right.sum()
-    if count == "classes":
-        return torch.stack([right[labels == c].float().mean() for c in labels.unique()]).mean()
-    if count == "whole":
-        return number // len(log_probs)
-    return {"share": share, "number": number, "percent": 100 * share, "errors": 1 - share}[count]
-
-
-@exercise(
-    notebook=NOTEBOOK,
-    minutes=4,
-    difficulty=1,
-    trains="what accuracy counts",
-    text="The share of reviews whose most probable class is their label, between 0 and 1.",
-    reference=_share,
-    probes=[
-        (torch.tensor([[-0.1, -2.3], [-1.6, -0.2], [-0.5, -0.9]]), torch.tensor([0, 1, 1])),
-        (torch.log_softmax(draw(1007, (7, 2))[0], 1), torch.tensor([1, 0, 1, 1, 1, 1, 0])),
-        (torch.log_softmax(draw(1008, (9, 3))[0], 1), torch.tensor([1, 0, 2, 1, 1, 1, 0, 1, 2])),
-        (
-            torch.tensor([[-0.1, -2.3], [-2.0, -0.15], [-0.9, -0.5], [-0.2, -1.7]]),
-            torch.tensor([0, 1, 1, 0]),
-        ),
-    ],
-    mistakes=[
-        wrong(
-            "the least probable class is taken",
-            "search",
-            "argmin where argmax is due.",
-            pick="smallest",
-        ),
-        wrong(
-            "the largest is looked for along the batch",
-            "softmax axis",
-            "Each review picks among its own classes, axis 1.",
-            axis=0,
-        ),
-        wrong(
-            "the number of right answers is given",
-            "averaging",
-            "Divide by the number of reviews.",
-            count="number",
-        ),
-        wrong(
-            "the share is given in percent",
-            "averaging",
-            "A share lies between 0 and 1.",
-            count="percent",
-        ),
-        wrong(
-            "the errors are counted",
-            "averaging",
-            "This is the error rate, 1 minus the accuracy.",
-            count="errors",
-        ),
-        wrong(
-            "the probabilities of the labels are averaged",
-            "averaging",
-            "A review counts 1 or 0: is its label the most probable class?",
-            pick="probability",
-        ),
-        wrong(
-            "only reviews that are called positive count",
-            "averaging",
-            "This is the precision of class 1; accuracy is taken over all reviews.",
-            over="predicted",
-        ),
-        wrong(
-            "only positive reviews count",
-            "averaging",
-            "This is the recall of class 1; accuracy is taken over all reviews.",
-            over="labelled",
-        ),
-        wrong(
-            "a probability is compared with 0.5",
-            "search",
-            "With more than two classes the most probable one may lie below 0.5: take the argmax.",
-            {"pick": "label half"},
-            pick="half",
-        ),
-        wrong(
-            "a log-probability is compared with 0.5",
-            "log probabilities",
-            "Log-probabilities are never above 0, so class 1 is never chosen: take the argmax.",
-            pick="log half",
-        ),
-        wrong(
-            "every prediction is compared with every label",
-            "averaging",
-            "(B, 1) == (B,) makes (B, B): review i is compared with label i only.",
-            pick="all pairs",
-        ),
-        wrong(
-            "the largest value is compared, not its place",
-            "search",
-            "The class is where the largest value stands: argmax, or max(...).indices.",
-            pick="value",
-        ),
-        wrong(
-            "the classes are averaged",
-            "averaging",
-            "Every review counts alike, so a frequent class counts more.",
-            count="classes",
-        ),
-        wrong(
-            "the division is cut to a whole number",
-            "averaging",
-            "// drops what stands behind the point: use / or mean.",
-            count="whole",
-            pick="largest",
-        ),
-    ],
-    hints=[
-        "Which class of each row is the most probable one?",
-        "Comparing (B,) with (B,) gives B times True or False.",
-        "The mean of True and False needs them as numbers: .float().",
-    ],
-    right_variants=[
-        lambda p, y: sum(int(row.argmax()) == int(n) for row, n in zip(p, y, strict=True)) / len(y),
-        lambda p, y: torch.eq(p.exp().max(dim=-1).indices, y).double().mean(),
-        lambda p, y: 1 - torch.count_nonzero(p.topk(1).indices.squeeze(1) - y) / len(y),
-    ],
-)
-def share_right(log_probs, labels):
-    """Accuracy: the share of right predictions.
-
-    log_probs: (B, c), labels: (B,) class ids. Returns one number.
-    """
-    return (log_probs.argmax(dim=1) == labels).float().mean()
-
-
 def toy_score(seed):
     """A score of a list of tokens that depends on which they are, how often, and in what order."""
     weights = draw(seed, (101,))[0].tolist()
@@ -732,6 +579,7 @@ def _importance_by_recursion(score, tokens):
 
 
 @exercise(
+    asks="transfer",
     notebook=NOTEBOOK,
     minutes=6,
     difficulty=2,
@@ -865,6 +713,7 @@ def importance_of_words(score, tokens):
 
 
 @exercise(
+    asks="transfer",
     kind="value",
     notebook=NOTEBOOK,
     minutes=2,
@@ -872,7 +721,7 @@ def importance_of_words(score, tokens):
     trains="permutation invariance",
     text="""
     Four different words can be put in 24 orders. A classifier **without** positions pools over all
-    of them. How many different log-probabilities can it give the 24 orders, at most?
+    of them. How many different logits for "positive" can it give the 24 orders, at most?
     """,
     mistakes=[
         wrong(
@@ -884,7 +733,7 @@ def importance_of_words(score, tokens):
         wrong(
             "classes are counted",
             "counting",
-            "Both classes get one log-probability each, but it is the same for all orders.",
+            "Each class gets a logit of its own, but it is the same for all orders.",
             answer=2,
         ),
         wrong(
@@ -912,6 +761,7 @@ def orders_told_apart():
 
 
 @exercise(
+    asks="transfer",
     kind="value",
     notebook=NOTEBOOK,
     minutes=3,
@@ -958,3 +808,292 @@ def orders_told_apart():
 def best_without_order():
     """Best accuracy of a model without positions:"""
     return 0.7
+
+
+def _read(
+    subjects,
+    verdicts,
+    asked,
+    scale,
+    *,
+    axis=1,
+    weights="softmax",
+    match="asked",
+    keys="match",
+    sign=1,
+):
+    same = (subjects == asked[:, None]).double()  # (B, n)
+    if match == "first":
+        same = (subjects == subjects[:, :1]).double()
+    if match == "others":
+        same = 1 - same
+    scores = same if keys == "not scaled" else same * scale
+    if keys == "verdict":
+        scores = scores * verdicts
+    if keys == "divided":
+        scores = same / scale
+    share = {
+        "softmax": torch.softmax(scores, axis),
+        "none": scores,
+        "one": same,
+        "even": torch.ones_like(same) / same.shape[1],
+    }[weights]
+    return sign * (share * verdicts.double()).sum(1)
+
+
+def _read_with_matrices(subjects, verdicts, asked, scale):
+    eye = torch.eye(int(max(subjects.max(), asked.max())) + 1, dtype=torch.float64)
+    scores = scale * eye[asked][:, None] @ eye[subjects].transpose(1, 2)  # (B, 1, n)
+    return (scores.softmax(-1) @ verdicts.double()[..., None])[:, 0, 0]
+
+
+def _list(seed, batch, number):
+    generator = torch.Generator().manual_seed(seed)
+    subjects = torch.rand(batch, 9, generator=generator).argsort(1)[:, :number]
+    verdicts = torch.randint(2, (batch, number), generator=generator) * 2.0 - 1
+    at = torch.randint(number, (batch,), generator=generator)
+    return subjects, verdicts, subjects[torch.arange(batch), at]
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="setting one attention head by hand",
+    text="""
+    Set a head by hand that answers the lists above. The query is the subject that is asked for, the
+    keys are the subjects of the list, and the values its verdicts, +1 or -1. A subject's vector is
+    one-hot, so the dot product of query and key is 1 where they name the same subject and 0
+    elsewhere; it is multiplied by `scale`, and a softmax over the list follows. Return what the
+    head reads, the weighted sum of the verdicts.
+    """,
+    reference=_read,
+    probes=[
+        (*_list(1021, 3, 4), 2.0),
+        (*_list(1022, 4, 6), 3.0),
+        (*_list(1023, 6, 5), 1.5),
+    ],
+    mistakes=[
+        wrong(
+            "the softmax runs over the batch",
+            "softmax axis",
+            "Each query shares out a weight of 1 over the verdicts of its own list.",
+            axis=0,
+        ),
+        wrong(
+            "there is no softmax",
+            "normalisation",
+            "The scores are not yet weights: a softmax makes them sum to 1.",
+            weights="none",
+        ),
+        wrong(
+            "only the verdict that is asked for is read",
+            "normalisation",
+            "So it is with a very large scale. A softmax gives the others some weight, too.",
+            weights="one",
+        ),
+        wrong(
+            "all verdicts are averaged",
+            "score",
+            "Every key gets the same weight; the score has to say which subject is asked for.",
+            weights="even",
+        ),
+        wrong(
+            "the scores are not scaled",
+            "scale",
+            "Multiply the dot products by scale.",
+            keys="not scaled",
+        ),
+        wrong(
+            "the scores are divided by the scale",
+            "scale",
+            "Here scale makes the head sharper: multiply.",
+            keys="divided",
+        ),
+        wrong(
+            "the verdicts stand in the scores",
+            "role of q, k, v",
+            "Keys are compared with the query, and they are subjects; verdicts are values.",
+            keys="verdict",
+        ),
+        wrong(
+            "the first subject of the list is looked for",
+            "role of q, k, v",
+            "The query is what is asked for, wherever it stands in the list.",
+            match="first",
+        ),
+        wrong(
+            "the other subjects are looked for",
+            "score",
+            "The score is scale where the subjects are the same, and 0 elsewhere.",
+            match="others",
+        ),
+        wrong(
+            "the sign is turned round",
+            "role of q, k, v",
+            "The values are the verdicts as they are.",
+            sign=-1,
+        ),
+    ],
+    hints=[
+        "subjects == asked[:, None] compares the query of each review with its keys: (B, n).",
+        "The scores are that comparison as numbers, times scale. Over which axis is the softmax?",
+        "Weights times verdicts, summed over the list: (B,).",
+    ],
+    right_variants=[
+        _read_with_matrices,
+        lambda s, v, a, c: torch.stack(
+            [
+                (torch.where(row == q, float(c), 0.0).softmax(0) * w).sum()
+                for row, w, q in zip(s, v, a, strict=True)
+            ]
+        ),
+        lambda s, v, a, c: (
+            (p := ((s == a.unsqueeze(1)).double() * c).exp()) * v
+        ).sum(-1) / p.sum(-1),
+    ],
+)  # fmt: skip
+def read_the_list(subjects, verdicts, asked, scale):
+    """What one head reads from a list when it is asked for one subject.
+
+    subjects: (B, n) ids, all different within a list, verdicts: (B, n) of +1 and -1, asked: (B,)
+    ids, scale: a number. Returns (B,).
+    """
+    scores = scale * (subjects == asked[:, None]).float()  # (B, n)
+    return (scores.softmax(dim=-1) * verdicts).sum(dim=-1)
+
+
+def _what_a_pool_keeps(answer, x, valid_lens):
+    """What is asked of a pooling, whatever its design: each property, and whether it has it."""
+    pooled = answer(x.clone(), valid_lens)
+    if not isinstance(pooled, torch.Tensor):
+        raise TypeError(f"asked is a tensor (B, d), this is of type {type(pooled).__name__}")
+    if pooled.shape != (len(x), x.shape[2]):
+        raise ValueError(f"asked is the shape {(len(x), x.shape[2])}, this has {(*pooled.shape,)}")
+    real = (torch.arange(x.shape[1]) < valid_lens[:, None])[..., None]  # (B, T, 1)
+    same = x[:, :1].expand_as(x)  # each output of a review is its first one
+
+    def like(a, b):
+        return torch.allclose(a.double(), b.double(), atol=1e-4)
+
+    swaps = []
+    for b, length in enumerate(valid_lens.tolist()):
+        for i in range(length):
+            for j in range(i):
+                swapped = x.clone()
+                swapped[b, [i, j]] = x[b, [j, i]]
+                moved = (answer(swapped, valid_lens)[b] - pooled[b]).abs().max().item()
+                swaps.append(moved > 1e-4)
+    return {
+        "leaves padding out": like(answer(torch.where(real, x, 50.0), valid_lens), pooled),
+        "gives v where all real outputs are v": like(answer(same.clone(), valid_lens), same[:, 0]),
+        "changes when two real outputs change places": all(swaps),
+        "doubles when all outputs double": like(answer(2 * x, valid_lens), 2 * pooled),
+    }
+
+
+def _pool(x, valid_lens, *, made="rising"):
+    at = torch.arange(x.shape[1])
+    hidden = at >= valid_lens[:, None]  # (B, T)
+    last = at == valid_lens[:, None] - 1
+    weights = {
+        "even": torch.ones(hidden.shape),
+        "ends": ((at == 0) | last).float(),
+        "last": last.float(),
+    }.get(made, (at + 1.0).expand(hidden.shape))
+    if made != "padding":
+        weights = weights.masked_fill(hidden, 0.0)
+    if made != "sum":
+        weights = weights / weights.sum(1, keepdim=True)
+    if made == "bent":  # v stays v, but twice as much is not twice as much
+        weights = (weights.log() + x.norm(dim=-1)).softmax(1)
+    return (weights[..., None] * x).sum(1)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=15,
+    difficulty=3,
+    trains="letting the pooling see the order",
+    text="""
+    **An open task**: many answers are right, and only what is asked here is checked. Positions need
+    not be in the input. Invent a pooling that tells a review from its twin even when the encoder
+    has no positions. (1) Padding does not count. (2) If all real outputs of a review are the same
+    vector v, the result is v. (3) If any two real outputs that differ change places, the result
+    changes, by more than 1e-4. (4) If all outputs are doubled, so is the result. Reviews have at
+    most 8 tokens.
+    """,
+    reference=_pool,
+    play=_what_a_pool_keeps,
+    probes=[
+        (*draw(1031, (2, 4, 3)), torch.tensor([4, 3])),
+        (*draw(1032, (3, 6, 2)), torch.tensor([2, 6, 5])),
+        (*draw(1033, (2, 8, 2)), torch.tensor([8, 4])),
+    ],
+    mistakes=[
+        wrong(
+            "two places have the same weight",
+            "position",
+            "Property 3: outputs of places that count alike can change places unseen.",
+            {"made": "ends"},
+            {"made": "last"},
+            made="even",
+        ),
+        wrong(
+            "padding counts",
+            "mask missing",
+            "Property 1: places from the length on get a weight of 0.",
+            made="padding",
+        ),
+        wrong(
+            "the weights do not sum to 1",
+            "averaging",
+            "Property 2: divide by the sum of the weights of the real places.",
+            made="sum",
+        ),
+        wrong(
+            "the result does not double with the outputs",
+            "averaging",
+            "Property 4: a weight depends on the place alone, not on what the output says.",
+            made="bent",
+        ),
+    ],
+    hints=[
+        "A mean gives each real place the weight 1 / length. Which weights tell places apart?",
+        "Any different weights do, such as 1, 2, 3, ...; padding gets 0.",
+        "Divide the weights of a review by their sum, and take the weighted sum over axis 1.",
+    ],
+    right_variants=[
+        lambda x, n: torch.stack(
+            [
+                (row[:k] * (w := 0.5 ** torch.arange(float(k)))[:, None]).sum(0) / w.sum()
+                for row, k in zip(x, n.tolist(), strict=True)
+            ]
+        ),
+        lambda x, n: torch.stack(
+            [
+                (torch.arange(float(k)).sqrt() + 0.3) @ row[:k]
+                / (torch.arange(float(k)).sqrt() + 0.3).sum()
+                for row, k in zip(x, n.tolist(), strict=True)
+            ]
+        ),
+        lambda x, n: torch.stack(
+            [
+                torch.softmax(0.3 * torch.arange(float(k)), 0) @ row[:k]
+                for row, k in zip(x, n.tolist(), strict=True)
+            ]
+        ),
+    ],
+)  # fmt: skip
+def ordered_pool(x, valid_lens):
+    """One vector per review, for which the order of the outputs counts.
+
+    x: (B, T, d), valid_lens: (B,) integers from 1 to T. Returns (B, d).
+    """
+    # One of many: the weight of a place is its number, counted from 1.
+    places = torch.arange(x.shape[1])
+    weights = (places + 1.0) * (places < valid_lens[:, None])  # (B, T)
+    weights = weights / weights.sum(dim=1, keepdim=True)
+    return (weights[..., None] * x).sum(dim=1)

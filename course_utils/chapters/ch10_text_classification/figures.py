@@ -2,12 +2,12 @@
 
 from course_utils.models.classifier import SequenceClassifier
 from course_utils.models.token_encoder import TokenEncoder
-from course_utils.viz.canvas import FAINT, INK, KEY, LEARNED, RESULT, SMALL, STEP, WEIGHT, Canvas
+from course_utils.viz.canvas import FAINT, INK, KEY, LEARNED, RESULT, SMALL, STEP, Canvas
 from course_utils.viz.drawings import Drawing
 
 
 def sequence_classifier():
-    """From five tokens and one pad to two probabilities, upwards."""
+    """From five tokens and one pad to two logits, upwards."""
     sheet = Canvas(8, 5.2)
     xs = [1.0 + 0.95 * i for i in range(6)]
     sheet.frame(0.4, 0.75, 6.25, 3.35)
@@ -25,9 +25,9 @@ def sequence_classifier():
         if not pad:
             sheet.arrow(output.top, (1.85 + 0.75 * i, pooled.bottom[1]))
     head = sheet.box(3.375, 4.4, "Linear: d_model to classes", LEARNED, 2.4, 0.36)
-    softmax = sheet.box(3.375, 4.95, "log_softmax", WEIGHT, 2.4, 0.32)
+    logits = sheet.box(3.375, 4.95, "logits", RESULT, 1.2, 0.32)
     sheet.arrow(pooled.top, head.bottom)
-    sheet.arrow(head.top, softmax.bottom)
+    sheet.arrow(head.top, logits.bottom)
     sheet.text(0.4, 4.95, SequenceClassifier.__name__, bold=True, align="left")
     for y, text in (
         (0.3, "ids (B, T)"),
@@ -47,6 +47,6 @@ FIGURES = {
         "The sequence classifier, from below: the tokens not dull but funny . and one pad become "
         "vectors, word plus position, (B, T, d_model); the encoder blocks, from which the pad is "
         "hidden, give one output per token; the mean over the five real outputs (B, d_model) goes "
-        "through one linear layer and log_softmax to (B, classes).",
+        "through one linear layer to logits, (B, classes).",
     ),
 }
