@@ -26,7 +26,6 @@ CHANGES = [
     ("c12-sweep", "(0.003, 0.01, 0.03, 0.1)", "(10.0, 30.0)"),
     ("c12-warm", 'try_out("warm-up", warmup=20)', 'try_out("warm-up", warmup=150)'),
     ("c12-deep", '"num_layers": 4', '"num_layers": 2'),
-    ("c12-clip", "limit = 0.1", "limit = 10.0"),
     ("c12-clip-run", '"lr": 10.0', '"lr": 1.0'),
     ("c12-smooth", "epsilon = torch.tensor([0, 3]), 0.1", "epsilon = torch.tensor([0, 3]), 0.5"),
     ("c12-three", '"dropout": 0.2', '"dropout": 0.5'),
