@@ -7,6 +7,7 @@ the dtype, then numbers.
 
 import dataclasses
 import functools
+import itertools
 import operator
 import time
 from typing import Any
@@ -15,7 +16,6 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, Trial, findings
-from course_utils.checker.generic_inputs import generic
 from course_utils.checker.repair import repair
 from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
 from course_utils.checker.shown import number, show
@@ -32,17 +32,16 @@ from course_utils.checker.verdict import (
 from course_utils.checker.watch import TURNED, Watch, things
 from course_utils.checker.widen import (
     FAR,
-    all_agree,
     doubled,
     drawn,
-    enlarged,
     in_float64,
     smaller,
+    usual,
     widened,
 )
 
 BUDGET = 2.4  # seconds of computing for one verdict
-_SEVERAL = 4  # inputs on which a part must be right to be called so
+_SEVERAL = 4  # inputs on which a part is right that is called so, and small ones for a name
 
 
 def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> Verdict:
@@ -135,7 +134,7 @@ class _Judge:
         """The parts of an outcome that are right on every input, and there are several."""
         if case is None or not isinstance(case.expected, dict):
             return ()
-        inputs = self._generic() + [args for _, args in widened(self.exercise)]
+        inputs = [*usual(self.exercise), *(args for _, args in widened(self.exercise)[::3])]
         pairs = [*zip(self.due, self.given), *zip(self._right(inputs), self._values(inputs))]
         if len(pairs) < _SEVERAL or not all(isinstance(x, dict) for pair in pairs for x in pair):
             return ()
@@ -181,20 +180,15 @@ class _Judge:
         exercise = self.exercise
         if exercise.kind == "value":
             return []
-        usual, small = self._generic(), [*smaller(exercise, exercise.probes[self._telling()])]
-        far = [enlarged(args, factor) for args in usual for factor in (FAR, 4 * FAR)]
-        far = [args for args in far if all_agree(exercise, args)]
-        inputs = usual + small + far
+        small = itertools.islice(smaller(exercise, exercise.probes[self._telling()]), _SEVERAL)
+        inputs = [*usual(exercise), *small, *usual(exercise, FAR), *usual(exercise, 4 * FAR)]
+        large = len(inputs) - len(usual(exercise, FAR)) - len(usual(exercise, 4 * FAR))
         rows = zip(inputs, self._right(inputs), self._values(inputs))
         return [
-            (args, due, came, k < len(usual + small))
+            (args, due, came, k < large)
             for k, (args, due, came) in enumerate(rows)
-            if not len(usual) <= k < len(usual + small) or gap(due, came).size > 1
+            if not len(usual(exercise)) <= k < large or gap(due, came).size > 1
         ]
-
-    def _generic(self) -> list[tuple]:
-        """The generic inputs that are as the exercise states them."""
-        return [args for args in generic(self.exercise) if all_agree(self.exercise, args)]
 
     def _right(self, inputs: list[tuple], mistakes: tuple[Mistake, ...] = ()) -> list[Any]:
         """What the reference gives, with mistakes or without."""

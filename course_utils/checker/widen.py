@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
+from course_utils.checker.generic_inputs import generic
 from course_utils.checker.runner import outcome
 from course_utils.checker.side_effects import global_state_kept
 from course_utils.checker.values import Raised, gap
@@ -181,9 +182,15 @@ def _both_signs(value: Any) -> bool:
     return floats and bool((value < 0).any() and (value > 0).any())
 
 
-def enlarged(args: tuple, factor: float) -> tuple:
-    """The same with larger numbers, where any will do."""
-    return tuple(factor * x if _both_signs(x) else x for x in args)
+@functools.cache
+def usual(exercise: Exercise, factor: float = 1.0) -> tuple[tuple, ...]:
+    """The generic inputs that are as the exercise states them, or so many times as large."""
+    every = [
+        tuple(factor * x if _both_signs(x) else x for x in args)
+        for args in generic(exercise)
+        if any(map(_both_signs, args))
+    ]
+    return tuple(args for args in every if all_agree(exercise, args))
 
 
 def _longer(exercise: Exercise, probe: tuple, i: int, axis: int) -> Input:
@@ -290,10 +297,12 @@ def smaller(exercise: Exercise, args: tuple) -> Iterator[tuple]:
         return
     forms = [args]
     while sizes := [n for x in _tensors(forms[-1]) for n in x.shape if n > 2]:
-        cut = tuple(_cut(arg, max(sizes), max(sizes) - 1) for arg in forms[-1])
-        if not all_agree(exercise, cut):
+        size = max(sizes)
+        cuts = (tuple(_cut(x, size, to) for x in forms[-1]) for to in (max(2, size // 2), size - 1))
+        fitting = next((cut for cut in cuts if all_agree(exercise, cut)), None)
+        if fitting is None:
             break
-        forms.append(cut)
+        forms.append(fitting)
     for form in reversed(forms):
         whole = tuple(_whole(arg) for arg in form)
         yield from (x for x in (whole, form) if x is not args and all_agree(exercise, x))
