@@ -956,25 +956,25 @@ def adam_walk():
     | **D** | 5.7 | 1.0, 0.9, 0.8 | 0.4 | 3.0, 4.6 |
     | **E** | nan | nan, nan, nan | nan | nan, nan |
 
-    What would you try first in each? **1** dropout, weight decay, or stopping early; **2** look for
-    a fully masked row; **3** a larger learning rate; **4** a smaller learning rate, or clipping;
-    **5** smaller logits at the start. Every cure serves once. Write five digits, for A to E.
+    What would you try first in each? **a** dropout, weight decay, or stopping early; **b** look for
+    a fully masked row; **c** a larger learning rate; **d** a smaller learning rate, or clipping;
+    **e** smaller logits at the start. Every cure serves once. Write five letters, for A to E.
     """,
     mistakes=[
         wrong("the rate that is too low and the one that is too high change places",
               "learning rate",
-              "In A nothing happens; in B the norm of the gradient explodes.", answer="43512"),
+              "In A nothing happens; in B the norm of the gradient explodes.", answer="dceab"),
         wrong("the NaN before any update is laid to the learning rate", "empty row",
-              "In E the very first loss is NaN, when no update had been made.", answer="32514"),
+              "In E the very first loss is NaN, when no update had been made.", answer="cbead"),
         wrong("learning by heart and the bad start change places", "teacher forcing",
               "In D the two losses part; in C they stay close, and only the start is bad.",
-              answer="34152"),
+              answer="cdaeb"),
         wrong("the bad start and the explosion change places", "gradient norm",
               "In C the norms are large and falling from the start; in B they grow.",
-              answer="35412"),
+              answer="cedab"),
         wrong("learning by heart and learning nothing change places", "learning rate",
               "In A the model does not even learn the training text; in D it learns it too well.",
-              answer="14532"),
+              answer="adecb"),
     ],
     hints=[
         "Two runs show NaN. Which of them was ill before the first update?",
@@ -983,8 +983,8 @@ def adam_walk():
     ],
 )  # fmt: skip
 def diagnose_run():
-    """Five digits: the cures for A, B, C, D, E, in quotation marks"""
-    return "34512"
+    """Five letters: the cures for A, B, C, D, E, in quotation marks"""
+    return "cdeab"
 
 
 def _mend(weight, batches, lr, limit, *, logits="plain", left="nothing", clip="before",
