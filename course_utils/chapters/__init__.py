@@ -117,6 +117,11 @@ CHAPTERS = (
             "softmax in one pass, attention in tiles, a cache in pages, speculative decoding, "
             "weights in bytes",
             "the same, cheaper"),
+    Chapter("20_tokens", "Tokens", "词元", "Since 2017",
+            "What does a model really read, and what does that hide from it?",
+            "byte-pair encoding from bytes, equal to the library's; how large a vocabulary; "
+            "numbers, spelling and other scripts on a trained translator",
+            "what a model reads"),
     Chapter("15_mistakes_clinic", "Mistakes clinic", "纠错门诊", "Review",
             "Which of these sentences hold, and what would show it?",
             "sixty sentences of five study notes, some right, some not: guess, then run",

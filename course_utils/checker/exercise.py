@@ -70,6 +70,8 @@ TAGS = {
     "low rank": "LoRA adds alpha / r times B A: down to r numbers, then up again.",
     "preference": "What counts is the reward of the preferred answer minus that of the other.",
     "reference policy": "The KL term is the policy's mean of log policy minus log reference.",
+    "merges": "Learn the most frequent pair first; encode with merges in the order of learning.",
+    "bytes": "A character may take up to four bytes: count, cut and decode with that in mind.",
 }
 
 ASKS = ("build", "practice", "transfer")  # what an exercise is for

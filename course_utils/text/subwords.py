@@ -10,12 +10,14 @@ from collections.abc import Iterable, Sequence
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from course_utils.text import byte_pairs
 from course_utils.text.text import normalise, printable
 from course_utils.text.vocab import RESERVED
 
 BYTES = frozenset(pre_tokenizers.ByteLevel.alphabet())  # the characters that stand for bytes
 SMALLEST = len(RESERVED) + len(BYTES)
 LONGEST = 64  # bytes of a piece that is learnt, so that the size of a vocabulary has a bound
+_STANDS_FOR = dict(zip(sorted(BYTES), byte_pairs.BYTES, strict=True))
 _CHANGE_TEXT = ("normalizer", "post_processor", "truncation", "padding")
 
 
@@ -95,6 +97,12 @@ class Subwords:
     def tokens(self, text: str) -> list[str]:
         """The pieces of a line."""
         return self.pieces(self.encode(text))
+
+    @property
+    def merges(self) -> list[tuple[bytes, bytes]]:
+        """Pairs of pieces in the order in which they were learned, as `BytePairs` takes them."""
+        content = json.loads(self.to_json())["model"]["merges"]
+        return [tuple(b"".join(_STANDS_FOR[c] for c in p) for p in pair) for pair in content]
 
     def to_json(self) -> str:
         """The vocabulary and its merges as text."""

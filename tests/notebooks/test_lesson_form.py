@@ -29,6 +29,7 @@ CHAPTERS = (
     "13_long_sequences",
     "14_fine_tuning",
     "18_exact_and_fast",
+    "20_tokens",
     "16_recall",
 )
 PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in CHAPTERS]

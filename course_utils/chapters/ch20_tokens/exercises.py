@@ -1,0 +1,935 @@
+"""Exercises of notebook 20: byte-pair encoding, and what it does to a text."""
+
+import codecs
+import math
+import re
+from collections import Counter
+
+import torch
+
+from course_utils.checker.exercise import exercise, wrong
+
+NOTEBOOK = "20_tokens"
+
+
+def _merged(
+    ids, pair, new, *, start="left", where="all", order="as given", second="gone", end="kept"
+):
+    def fits(i):
+        two = (ids[i], ids[i + 1])
+        return two == tuple(pair) or order == "any" and two == tuple(pair)[::-1]
+
+    found = [i for i in range(len(ids) - 1) if fits(i)]
+    if start != "overlapping":
+        free, chosen = set(), []
+        for i in found if start == "left" else found[::-1]:
+            if not free & {i, i + 1}:
+                chosen.append(i)
+                free |= {i, i + 1}
+        found = sorted(chosen)
+    found = found[:1] if where == "first" else found
+    covered = {j for i in found for j in (i, i + 1)}
+    merged = []
+    for i, old in enumerate(ids):
+        if i in found:
+            merged.append(new)
+        elif i in covered:
+            merged += {"gone": [], "kept": [old], "replaced": [new]}[second]
+        elif end == "kept" or i < len(ids) - 1:
+            merged.append(old)
+    return merged
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="one merge, without an overlap",
+    text="""
+    The whole algorithm rests on one small step. Given a list of ids and a pair of ids, put the id
+    `new` in the place of every occurrence of the pair, from left to right. An id belongs to one
+    pair at most: in `[7, 7, 7]` the pair `(7, 7)` occurs once, and the last 7 stays.
+    """,
+    reference=_merged,
+    probes=[
+        ([1, 2, 3, 1, 2], (1, 2), 9),
+        ([7, 7, 7], (7, 7), 9),
+        ([2, 1, 2, 1, 1, 2, 3], (1, 2), 8),
+        ([4, 5, 5, 5, 5, 5, 6, 5, 5], (5, 5), 7),
+        ([5, 5, 5, 4, 5, 5], (5, 5), 7),
+        ([3], (1, 2), 9),
+        ([], (1, 2), 9),
+    ],
+    mistakes=[
+        wrong(
+            "an id is used by two pairs",
+            "merges",
+            "In [7, 7, 7] the middle 7 was joined to both sides: after a merge go on behind both "
+            "ids.",
+            start="overlapping",
+        ),
+        wrong(
+            "pairs are taken from right to left",
+            "merges",
+            "In [7, 7, 7] the first two belong together, and the last 7 stays.",
+            start="right",
+        ),
+        wrong(
+            "only the first occurrence is merged",
+            "merges",
+            "The pair is replaced wherever it occurs.",
+            where="first",
+        ),
+        wrong(
+            "the reversed pair is merged as well",
+            "merges",
+            "(1, 2) and (2, 1) are two pairs: the order of the ids counts.",
+            order="any",
+        ),
+        wrong(
+            "the second id of the pair stays",
+            "merges",
+            "The new id stands for both: step over two ids after a merge.",
+            second="kept",
+        ),
+        wrong(
+            "each id of the pair is replaced by the new one",
+            "merges",
+            "Two ids become one, so the list gets shorter.",
+            second="replaced",
+        ),
+        wrong(
+            "the last id is lost",
+            "off by one",
+            "A loop over pairs ends one id early: an id at the end that joins no pair stays.",
+            end="lost",
+        ),
+    ],
+    hints=[
+        "A for loop over neighbours cannot step over two ids. What kind of loop can?",
+        "Or build a new list: look at what you put there last, and at the next id.",
+        "With `while i < len(ids)`: where do you go on after a merge, and where otherwise?",
+    ],
+    right_variants=[
+        lambda ids, pair, new: _by_stack(ids, pair, new),
+        lambda ids, pair, new: _by_index(ids, pair, new),
+        lambda ids, pair, new: _by_recursion(ids, pair, new),
+    ],
+)
+def merge_pair(ids, pair, new):
+    """Every occurrence of the pair becomes `new`, from left to right.
+
+    ids: list of integers, pair: two of them, new: an integer. Returns a new list.
+    """
+    merged, i = [], 0
+    while i < len(ids):
+        if tuple(ids[i : i + 2]) == tuple(pair):
+            merged.append(new)
+            i += 2
+        else:
+            merged.append(ids[i])
+            i += 1
+    return merged
+
+
+def _by_stack(ids, pair, new):
+    merged = []
+    for i in ids:
+        if merged and (merged[-1], i) == pair:
+            merged[-1] = new
+        else:
+            merged.append(i)
+    return merged
+
+
+def _by_index(ids, pair, new):
+    ids, i = list(ids), 0
+    while i < len(ids) - 1:
+        if ids[i] == pair[0] and ids[i + 1] == pair[1]:
+            ids[i : i + 2] = [new]
+        i += 1
+    return ids
+
+
+def _by_recursion(ids, pair, new):
+    for i in range(len(ids) - 1):
+        if (ids[i], ids[i + 1]) == pair:
+            return [*ids[:i], new, *_by_recursion(ids[i + 2 :], pair, new)]
+    return list(ids)
+
+
+def _next(
+    words, times, *,
+    weight="times", across=False, tie="smaller", order="as given", count="each", pick="most",
+):  # fmt: skip
+    if across:
+        words, times = [[i for word in words for i in word]], [1 if weight == "one" else times[0]]
+    counts = Counter()
+    for word, often in zip(words, times, strict=True):
+        pairs = list(zip(word, word[1:]))
+        if count == "apart":  # [7, 7, 7] holds (7, 7) once
+            kept, free = [], -1
+            for i, pair in enumerate(pairs):
+                if pair[0] != pair[1] or i > free:
+                    kept.append(pair)
+                    free = i + 1 if pair[0] == pair[1] else free
+            pairs = kept
+        if count == "once a word":
+            pairs = list(dict.fromkeys(pairs))
+        for pair in pairs:
+            pair = tuple(sorted(pair)) if order == "any" else pair
+            counts[pair] += 1 if weight == "one" else often
+    best = (min if pick == "least" else max)(counts.values())
+    tied = [pair for pair, n in counts.items() if n == best]
+    chosen = {"smaller": min(tied), "larger": max(tied), "first": tied[0], "last": tied[-1]}[tie]
+    return [*chosen, best]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="counting pairs as they are counted in practice",
+    text="""
+    Which pair is merged next? `words` are lists of ids, and word number i occurs `times[i]` times
+    in the text. Count every two neighbours within a word, each as often as the word occurs, and
+    return the most frequent pair with its count: `[left, right, count]`. Of equally frequent pairs
+    the smaller one wins (compare as Python compares tuples). Neighbours are counted place by
+    place: `[7, 7, 7]` has two of them.
+    """,
+    reference=_next,
+    probes=[
+        ([[1, 2], [2, 1, 2]], [1, 1]),
+        ([[3, 4, 5], [4, 5]], [5, 1]),
+        ([[6, 5], [2, 3], [2, 9]], [2, 2, 2]),
+        ([[7, 7, 7, 7], [1, 2, 1]], [2, 5]),
+        ([[2, 1, 2, 1, 2], [3, 3], [3, 4]], [1, 2, 2]),
+        ([[1, 5], [5, 1], [2, 3]], [3, 3, 4]),
+        ([[5, 1], [1, 5], [1, 6], [6, 1, 4]], [1, 2, 3, 2]),
+        ([[8, 2, 8, 2, 8], [4, 6]], [3, 4]),
+    ],
+    mistakes=[
+        wrong(
+            "the words are not weighted by how often they occur",
+            "counting",
+            "A pair counts as often as its word occurs in the text, not once for each word.",
+            weight="one",
+        ),
+        wrong(
+            "pairs are counted across the ends of words",
+            "merges",
+            "The last id of a word and the first of the next one are no pair: go word by word.",
+            across=True,
+        ),
+        wrong(
+            "of equally frequent pairs the one met first is taken",
+            "merges",
+            "`Counter.most_common` and `max` keep the first; here the smaller pair wins.",
+            tie="first",
+        ),
+        wrong(
+            "of equally frequent pairs the one met last is taken",
+            "merges",
+            "Here the smaller pair wins, wherever it was met.",
+            tie="last",
+        ),
+        wrong(
+            "of equally frequent pairs the larger is taken",
+            "merges",
+            "`max` over (count, pair) prefers the larger pair; here the smaller one wins.",
+            tie="larger",
+        ),
+        wrong(
+            "(a, b) and (b, a) are counted as one pair",
+            "merges",
+            "The order of two neighbours counts: `on` is not `no`.",
+            order="any",
+        ),
+        wrong(
+            "a pair counts once a word, however often it stands there",
+            "counting",
+            "In [2, 1, 2, 1] the pair (2, 1) stands twice.",
+            count="once a word",
+        ),
+        wrong(
+            "overlapping neighbours are left out",
+            "counting",
+            "[7, 7, 7] holds two places where 7 meets 7; only the merge leaves one of them.",
+            count="apart",
+        ),
+        wrong(
+            "the rarest pair is taken",
+            "merges",
+            "The most frequent pair is merged.",
+            pick="least",
+        ),
+    ],
+    hints=[
+        "zip(word, word[1:]) gives the neighbours of one word.",
+        "A Counter adds up: how much does each pair of word number i add?",
+        "min over the pairs with a key that puts large counts first, then small pairs.",
+    ],
+    right_variants=[
+        lambda words, times: _by_sorting(words, times),
+        lambda words, times: _by_repeating(words, times),
+        lambda words, times: torch.tensor(_by_repeating(words, times)),
+    ],
+)
+def next_merge(words, times):
+    """The most frequent pair of neighbours and how often it occurs: [left, right, count].
+
+    words: lists of ids, times: how often each word occurs.
+    """
+    counts = {}
+    for word, often in zip(words, times):
+        for pair in zip(word, word[1:]):
+            counts[pair] = counts.get(pair, 0) + often
+    pair = min(counts, key=lambda p: (-counts[p], p))
+    return [*pair, counts[pair]]
+
+
+def _by_sorting(words, times):
+    found = {}
+    for word, often in zip(words, times):
+        for i in range(len(word) - 1):
+            pair = word[i], word[i + 1]
+            found[pair] = found.get(pair, 0) + often
+    left, right = sorted(sorted(found), key=found.get, reverse=True)[0]
+    return left, right, found[left, right]
+
+
+def _by_repeating(words, times):
+    """Each word written out as often as it occurs."""
+    text = [word for word, often in zip(words, times) for _ in range(often)]
+    pairs = [(word[i], word[i + 1]) for word in text for i in range(len(word) - 1)]
+    count = max(map(pairs.count, pairs))
+    return [*min(pair for pair in pairs if pairs.count(pair) == count), count]
+
+
+@exercise(
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=2,
+    difficulty=1,
+    trains="following two merges by hand",
+    text="""
+    Before you run anything: two merges were learned, first `a` + `a`, then `aa` + `aa`. In how many
+    pieces is `aaaaaaa` (seven letters) encoded?
+    """,
+    mistakes=[
+        wrong(
+            "the second merge is not applied",
+            "merges",
+            "After the first merge two pieces `aa` stand side by side, and that is a pair, too.",
+            answer=4,
+        ),
+        wrong(
+            "the rest is lost",
+            "merges",
+            "Seven is odd: the last letter finds no partner, and stays a piece of its own.",
+            answer=2,
+        ),
+        wrong(
+            "all is taken to become one piece",
+            "merges",
+            "No merge joins `aaaa` with anything.",
+            answer=1,
+        ),
+        wrong(
+            "nothing is merged",
+            "merges",
+            "Every `a` has a neighbour `a`: the first merge applies.",
+            answer=7,
+        ),
+        wrong(
+            "overlapping pairs are merged",
+            "merges",
+            "A letter belongs to one pair at most: seven letters give three pairs and a rest.",
+            {"answer": 5},
+            answer=6,
+        ),
+    ],
+    hints=[
+        "Apply the first merge from left to right as often as it goes. What stands there?",
+        "Then the second one, again from left to right.",
+        "After the first merge: aa aa aa a.",
+    ],
+)
+def pieces_of_seven():
+    """Number of pieces of aaaaaaa after the merges a + a and aa + aa"""
+    return 3
+
+
+def _chosen(choose, pairs, ranks):
+    """Of the neighbours that are merges the pair that is merged next."""
+    if choose == "leftmost":
+        return pairs[0]
+    if choose == "most frequent":
+        return max(pairs, key=lambda pair: (pairs.count(pair), -ranks[pair]))
+    return (max if choose == "last learned" else min)(pairs, key=ranks.get)
+
+
+def _encoded(word, merges, *, choose="first learned", rounds="all", first=256):
+    ranks = {tuple(pair): k for k, pair in enumerate(merges)}
+    spelled = {}
+
+    def spell(i):
+        if i < 256:
+            return (i,)
+        if i not in spelled:
+            spelled[i] = tuple(x for part in merges[i - 256] for x in spell(part))
+        return spelled[i]
+
+    if choose == "longest":
+        pieces = {spell(256 + k): 256 + k for k in reversed(range(len(merges)))}
+        out, i = [], 0
+        while i < len(word):
+            for n in range(len(word) - i, 0, -1):
+                piece = tuple(word[i : i + n])
+                if n == 1 or piece in pieces:
+                    out.append(pieces[piece] if n > 1 else word[i])
+                    i += n
+                    break
+    else:
+        out = list(word)
+        while pairs := [p for p in zip(out, out[1:]) if p in ranks]:
+            pair = _chosen(choose, pairs, ranks)
+            out = _merged(out, pair, 256 + ranks[pair])
+            if rounds == "one":
+                break
+    return [i + first - 256 if i >= 256 else i for i in out]
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="encoding by the order of merges",
+    text="""
+    Encode one word. `word` is a list of bytes (numbers below 256); `merges` lists pairs of ids in
+    the order in which they were learned, and merge number k, counted from 0, makes the id
+    `256 + k`. As long as some pair of neighbours is a merge, apply the one that was learned first,
+    wherever it occurs.
+    """,
+    reference=_encoded,
+    probes=[
+        ([1, 2, 3], [(1, 2), (256, 3)]),
+        ([1, 2, 3, 4], [(2, 3), (1, 2), (3, 4), (256, 4)]),
+        ([1, 2, 1, 2, 3, 4, 3], [(3, 4), (1, 2), (4, 3), (257, 256)]),
+        ([5, 1, 2, 5, 1, 2, 2, 5], [(2, 5), (5, 1), (1, 2), (257, 2), (258, 256)]),
+        (
+            [1, 2, 3, 1, 2, 3, 4, 5],
+            [(4, 5), (3, 4), (2, 3), (1, 2), (1, 258), (3, 256), (260, 261)],
+        ),
+        ([1, 2, 3, 4, 2, 3], [(3, 4), (1, 2), (257, 3), (2, 3)]),
+        ([7, 7, 7, 7, 7], [(7, 7), (256, 256)]),
+        ([9, 8], [(1, 2)]),
+    ],
+    mistakes=[
+        wrong(
+            "the leftmost pair is merged first",
+            "merges",
+            "Of all pairs that are merges the one learned first goes first, wherever it stands.",
+            choose="leftmost",
+        ),
+        wrong(
+            "the pair that is most frequent in the word is merged first",
+            "merges",
+            "Frequency decides while merges are learned; to encode, only their order counts.",
+            choose="most frequent",
+        ),
+        wrong(
+            "the merge learned last is applied first",
+            "merges",
+            "Begin with the oldest merge: the later ones join what it has made.",
+            choose="last learned",
+        ),
+        wrong(
+            "the longest known piece is taken, from left to right",
+            "merges",
+            "That is greedy longest match, another method; here merges are applied in order.",
+            choose="longest",
+        ),
+        wrong(
+            "only one merge is applied",
+            "merges",
+            "After a merge look again: what it made may be half of a later merge.",
+            rounds="one",
+        ),
+        wrong(
+            "the merges are numbered from 257",
+            "off by one",
+            "Bytes take 0 to 255, so merge number 0 makes the id 256.",
+            first=257,
+        ),
+    ],
+    hints=[
+        "A dictionary from pair to its place in `merges` tells quickly whether, and when, it was "
+        "learned.",
+        "Among the neighbours that are in it, which one has the smallest place?",
+        "Replace it everywhere, as in merge_pair, and look again, until no neighbours are a merge.",
+    ],
+    right_variants=[
+        lambda word, merges: _in_one_pass(word, merges),
+        lambda word, merges: _place_by_place(word, merges),
+        lambda word, merges: tuple(_in_one_pass(list(word), [tuple(pair) for pair in merges])),
+    ],
+)
+def encode_word(word, merges):
+    """The ids of a word: the merge that was learned first is applied first.
+
+    word: list of bytes, merges: list of pairs of ids. Returns a list of ids.
+    """
+    ranks = {tuple(pair): k for k, pair in enumerate(merges)}
+    ids = list(word)
+    while pairs := [pair for pair in zip(ids, ids[1:]) if pair in ranks]:
+        first = min(pairs, key=ranks.get)
+        merged = []
+        for i in ids:
+            if merged and (merged[-1], i) == first:
+                merged[-1] = 256 + ranks[first]
+            else:
+                merged.append(i)
+        ids = merged
+    return ids
+
+
+def _in_one_pass(word, merges):
+    ids = list(word)
+    for k, pair in enumerate(merges):
+        ids = _by_index(ids, pair, 256 + k)
+    return ids
+
+
+def _place_by_place(word, merges):
+    """One place at a time, the oldest merge first and of its places the leftmost."""
+    ids = list(word)
+    while True:
+        found = [
+            (merges.index(pair), i) for i, pair in enumerate(zip(ids, ids[1:])) if pair in merges
+        ]
+        if not found:
+            return ids
+        k, i = min(found)
+        ids[i : i + 2] = [256 + k]
+
+
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=5,
+    difficulty=2,
+    trains="telling from pieces how they were made",
+    text="""
+    These merges were learned, in this order: `l` + `o`, `lo` + `w`, `e` + `r`, `w` + `er`. A
+    colleague's program encodes `lower` as `lo` `wer`. What does it do?
+
+    `"a"`: it applies the merges in the order of learning, as it should. `"b"`: of the merges that
+    fit it applies the one learned last. `"c"`: it takes the longest known piece, from left to
+    right. `"d"`: it applies one merge only.
+    """,
+    mistakes=[
+        wrong(
+            "the result is taken for the right one",
+            "merges",
+            "`lo` + `w` was learned before `w` + `er`: it comes first and takes the w.",
+            answer="a",
+        ),
+        wrong(
+            "the longest piece is thought to be shorter",
+            "merges",
+            "From the left the longest known piece of `lower` is `low`, not `lo`.",
+            answer="c",
+        ),
+        wrong(
+            "the number of merges is not counted",
+            "merges",
+            "`wer` alone takes two merges, and `lo` a third.",
+            answer="d",
+        ),
+    ],
+    hints=[
+        "Write down which pieces each of the four ways gives.",
+        "In the right order: l o w e r, lo w e r, low e r, ...",
+        "Which merge must have come before `lo` + `w` had its turn?",
+    ],
+)
+def encoder_slip():
+    """The letter of what the program does"""
+    return "b"
+
+
+def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"):
+    if reads == "latin-1":
+        texts = [piece.decode("latin-1") for piece in pieces]
+    elif halves in ("replace", "ignore"):
+        texts = [piece.decode("utf-8", errors=halves) for piece in pieces]
+    elif holds == "pieces":
+        texts, waiting = [], b""
+        for piece in pieces:
+            waiting += piece
+            try:
+                texts.append(waiting.decode())
+                waiting = b""
+            except UnicodeDecodeError:
+                texts.append("")
+    else:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        texts = [decoder.decode(piece) for piece in pieces]
+    if says == "all":
+        return ["".join(texts[: i + 1]) for i in range(len(texts))]
+    if says == "at the end":
+        return [""] * (len(texts) - 1) + ["".join(texts)]
+    return texts
+
+
+def _code_points(answer, pieces):
+    """As numbers, because a space and a capital count."""
+    shown = answer(pieces)
+    if not isinstance(shown, (list, tuple)) or not all(isinstance(t, str) for t in shown):
+        raise TypeError("asked is a list of strings, one for each piece")
+    return [[ord(character) for character in text] for text in shown]
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="decoding while a model writes",
+    text="""
+    A model writes piece by piece, and a chat window shows the text as it comes. A piece may end in
+    the middle of a character: `caf\\xc3` is `caf` and the first half of an é. Given the pieces
+    (bytes, together valid UTF-8), return for each what can be shown *newly* after it: all
+    characters that are complete by now and were not shown before. Half characters wait for their
+    other half; nothing complete waits.
+    """,
+    reference=_streamed,
+    play=_code_points,
+    probes=[
+        ([b"caf\xc3", b"\xa9 noir"],),
+        ([b" Tom", b" a", b" dit"],),
+        ([b"\xe9\x9d", b"\xa2\xe5\x8c", b"\x85", b"!"],),
+        ([b"a\xf0\x9f", b"\x8d\x9eb", b"\xc3", b"\xa9"],),
+    ],
+    mistakes=[
+        wrong(
+            "each piece is decoded alone, and halves become a replacement character",
+            "bytes",
+            "Half a character is not broken, only unfinished: keep its bytes until the rest comes.",
+            halves="replace",
+        ),
+        wrong(
+            "each piece is decoded alone, and halves are thrown away",
+            "bytes",
+            "Characters that are cut never appear; keep their bytes until the rest comes.",
+            halves="ignore",
+        ),
+        wrong(
+            "what is complete waits with the half character behind it",
+            "bytes",
+            "Of `caf\\xc3` the letters `caf` can be shown at once; only \\xc3 has to wait.",
+            holds="pieces",
+        ),
+        wrong(
+            "the whole text so far is given each time",
+            "bytes",
+            "Asked is what is new after each piece.",
+            says="all",
+        ),
+        wrong(
+            "all is shown at the end",
+            "bytes",
+            "Nothing that is complete waits: each piece shows what it completes.",
+            says="at the end",
+        ),
+        wrong(
+            "every byte is taken for a character",
+            "bytes",
+            "é is two bytes, 面 is three: decode UTF-8, not latin-1.",
+            reads="latin-1",
+        ),
+    ],
+    hints=[
+        "Keep the bytes that could not be shown yet, and put the next piece behind them.",
+        "A character of UTF-8 has at most 4 bytes, so at most 3 have to wait: how many of the last "
+        "bytes must be left out until the rest decodes?",
+        "The standard library knows this as an incremental decoder, in the module codecs.",
+    ],
+    right_variants=[
+        lambda pieces: _by_trying(pieces),
+        lambda pieces: _by_difference(pieces),
+        lambda pieces: _by_first_bytes(pieces),
+    ],
+)
+def shown_so_far(pieces):
+    """What each piece newly shows, of a text that is written piece by piece.
+
+    pieces: list of bytes. Returns a list of strings, one for each piece.
+    """
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    return [decoder.decode(piece) for piece in pieces]
+
+
+def _by_trying(pieces):
+    shown, waiting = [], b""
+    for piece in pieces:
+        waiting += piece
+        for cut in range(len(waiting), -1, -1):
+            try:
+                text = waiting[:cut].decode()
+            except UnicodeDecodeError:
+                continue
+            shown.append(text)
+            waiting = waiting[cut:]
+            break
+    return shown
+
+
+def _by_difference(pieces):
+    whole = [b"".join(pieces[: i + 1]).decode(errors="ignore") for i in range(len(pieces))]
+    return [text[len(before) :] for before, text in zip(["", *whole], whole)]
+
+
+def _by_first_bytes(pieces):
+    """The first byte of a character says how many it has."""
+    shown, waiting = [], b""
+    for piece in pieces:
+        text = ""
+        for byte in piece:
+            waiting += bytes([byte])
+            first = waiting[0]
+            if len(waiting) == (1 if first < 0x80 else 2 if first < 0xE0 else 3 + (first >= 0xF0)):
+                text, waiting = text + waiting.decode(), b""
+        shown.append(text)
+    return shown
+
+
+def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
+    total = losses.sum() if add == "sum" else losses.mean()
+    total = {"bits": total / math.log(2), "nats": total, "times": total * math.log(2),
+             "tens": total / math.log(10)}[unit]  # fmt: skip
+    size = {"bytes": len(text.encode()), "characters": len(text), "words": len(text.split()),
+            "tokens": len(losses)}[over]  # fmt: skip
+    return total / size if way == "down" else size / total
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=2,
+    trains="a loss that does not depend on the vocabulary",
+    text="""
+    Papers compare models with different vocabularies in **bits per byte**: how many bits a model
+    needs, on average, to write down one byte of the text. `losses` is the cross-entropy of each
+    token of the text, in nats (natural logarithms), as `F.cross_entropy` gives it. One bit is ln 2
+    nats. Return the bits per byte of `text`, encoded in UTF-8.
+    """,
+    reference=_bits,
+    probes=[
+        (torch.tensor([2.0, 1.0, 3.0]), "le café"),
+        (torch.tensor([0.5, 4.0]), "面包 pain"),
+        (torch.tensor([1.5, 2.5, 0.25, 1.0, 3.25]), "Tom said naïve words"),
+    ],
+    mistakes=[
+        wrong(
+            "the mean of the tokens is taken, not their sum",
+            "averaging",
+            "What one token costs says little; add up the whole text, then divide by its bytes.",
+            add="mean",
+        ),
+        wrong(
+            "it is divided by the number of tokens",
+            "averaging",
+            "Then a vocabulary with longer pieces looks worse for its longer pieces alone.",
+            over="tokens",
+        ),
+        wrong(
+            "it is divided by the number of characters",
+            "bytes",
+            "é is one character and two bytes: count len(text.encode()).",
+            over="characters",
+        ),
+        wrong(
+            "it is divided by the number of words",
+            "averaging",
+            "Asked are bits per byte.",
+            over="words",
+        ),
+        wrong(
+            "the result is in nats",
+            "scale",
+            "One bit is ln 2 = 0.693 nats: divide by it.",
+            unit="nats",
+        ),
+        wrong(
+            "nats are multiplied by ln 2",
+            "scale",
+            "A nat is more than a bit, so the number has to grow: divide by ln 2.",
+            unit="times",
+        ),
+        wrong(
+            "the decimal logarithm is used",
+            "scale",
+            "Bits belong to the logarithm to base 2: divide nats by ln 2.",
+            unit="tens",
+        ),
+        wrong(
+            "bytes per bit are given",
+            "averaging",
+            "Asked is bits divided by bytes, not the other way round.",
+            way="up",
+        ),
+    ],
+    hints=[
+        "How many nats does the whole text cost?",
+        "How many bytes has it? len(text) counts characters.",
+        "math.log(2) is ln 2; is the number in bits larger or smaller than that in nats?",
+    ],
+    right_variants=[
+        lambda losses, text: float(losses.sum()) / len(text.encode("utf-8")) / math.log(2),
+        lambda losses, text: losses.sum().item() * math.log2(math.e) / len(bytes(text, "utf-8")),
+        lambda losses, text: torch.log2(losses.exp()).sum() / len(text.encode()),
+    ],
+)
+def bits_per_byte(losses, text):
+    """Bits that a model needs for one byte of a text.
+
+    losses: (T,) cross-entropy of each token in nats, text: a string. Returns a number.
+    """
+    return losses.sum() / math.log(2) / len(text.encode())
+
+
+def _number_rules(answer, text):
+    """What is asked of a splitter, whatever its design: each property, and whether it has it."""
+    pieces = answer(text)
+    if not isinstance(pieces, (list, tuple)) or not all(isinstance(p, str) for p in pieces):
+        raise TypeError("asked is a list of strings")
+    digits = [piece for piece in pieces if re.search("[0-9]", piece)]
+    ends = {0}  # of pieces, as places in the text
+    for piece in pieces:
+        ends.add(max(ends) + len(piece))
+    runs = [match.span() for match in re.finditer("[0-9]+", text)]
+    return {
+        "gives the text back when joined": "".join(pieces) == text,
+        "has no empty piece": all(pieces),
+        "keeps digits apart from all else": all(re.fullmatch("[0-9]+", p) for p in digits),
+        "has at most three digits a piece": all(len(re.findall("[0-9]", p)) <= 3 for p in pieces),
+        "groups digits from the right": all(
+            (end - place) % 3 == 0
+            for start, end in runs
+            for place in ends
+            if start < place < end
+        ),
+        "cuts no word": all(
+            not any(m.start() < place < m.end() for place in ends)
+            for m in re.finditer("[a-zA-Z]+", text)
+        ),
+    }  # fmt: skip
+
+
+def _numbers(text, *, group="right", apart=True, most=3, lost=False, words="whole"):
+    found = []
+    for run in re.findall("[0-9]+|[^0-9]+", text):
+        if not run[0].isdigit():
+            letters = list(run) if words == "cut" else re.findall(r" ?[^ ]+|\s+", run)
+            found += letters
+            continue
+        first = len(run) % most if group == "right" else 0
+        parts = [run[:first]] if first else []
+        parts += [run[i : i + most] for i in range(first, len(run), most)]
+        if not apart and found:
+            parts[0] = found.pop() + parts[0]
+        found += parts
+    return [p.strip() for p in found if p.strip()] if lost else found
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=20,
+    difficulty=3,
+    trains="designing what merges may not cross",
+    text="""
+    **An open task**: many answers are right, and only what is asked here is checked. The translator
+    of this chapter cuts numbers unevenly. What no merge crosses is decided before the merges, by
+    the splitter. Design one, `split_fairly(text)`, that returns pieces of the text (a list of
+    strings) with these properties: (1) joined, they give the text back, and none is empty; (2) a
+    piece with digits (0 to 9) holds nothing else; (3) none has more than three digits; (4) the
+    digits of a number are grouped from the right, as people write them: `1|234|567`; (5) no run of
+    the letters a to z, small or capital, is cut.
+    """,
+    reference=_numbers,
+    play=_number_rules,
+    probes=[
+        ("He paid 12345 euros.",),
+        ("In 1987 a loaf cost 3.50",),
+        ("1234567",),
+        ("Flour for bread, said Tom.",),
+        ("A4 paper, 80g, 210x297",),
+    ],
+    mistakes=[
+        wrong(
+            "digits are grouped from the left",
+            "merges",
+            "Property 4: 12345 is 12|345, so that the last group always holds the ones.",
+            group="left",
+        ),
+        wrong(
+            "digits share a piece with something else",
+            "merges",
+            "Property 2: the space before a number, or a letter, needs a piece of its own.",
+            apart=False,
+        ),
+        wrong(
+            "a piece has more than three digits",
+            "merges",
+            "Property 3: longer numbers are cut into groups.",
+            most=6,
+        ),
+        wrong(
+            "some of the text is lost",
+            "merges",
+            "Property 1: spaces count too; join the pieces and compare with the text.",
+            lost=True,
+        ),
+        wrong(
+            "words are cut",
+            "merges",
+            "Property 5: a run of letters stays whole, so that merges can work inside it.",
+            words="cut",
+        ),
+    ],
+    hints=[
+        "re.findall with two alternatives, digits and the rest, keeps every character.",
+        "Cut a run of digits from its right end. How many digits does the first group have?",
+        "len(run) % 3 digits come first; if that is 0, there is no short group.",
+    ],
+    right_variants=[
+        lambda text: re.findall(r"[0-9]{1,3}(?=(?:[0-9]{3})*(?![0-9]))|[^0-9]+", text),
+        lambda text: re.findall(
+            r"[a-zA-Z]+|[0-9]{1,3}(?=(?:[0-9]{3})*(?![0-9]))|[^a-zA-Z0-9]", text
+        ),
+        lambda text: [p for run in re.split("([0-9]+)", text) if run for p in _grouped(run)],
+    ],
+)
+def split_fairly(text):
+    """Pieces of a text that no merge may cross, with digits in groups of three from the right.
+
+    text: a string. Returns a list of strings.
+    """
+    import re
+
+    # a group of at most three digits is followed by whole groups of three, then by no digit
+    return re.findall(r"[0-9]{1,3}(?=(?:[0-9]{3})*(?![0-9]))|[^0-9]+", text)
+
+
+def _grouped(run):
+    """A run of digits in threes from the right; anything else as it is."""
+    if not run.isdigit():
+        return [run]
+    backwards = [run[::-1][i : i + 3] for i in range(0, len(run), 3)]
+    return [group[::-1] for group in reversed(backwards)]
