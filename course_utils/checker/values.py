@@ -197,9 +197,10 @@ def typed(expected: Any, given: Any) -> Any:
     if isinstance(given, list) and given and all(isinstance(x, str) for x in given):
         given = "".join(given)
     if isinstance(given, str):
-        bare = re.sub(r"[^A-Za-z]", "", given)
-        own = re.sub(r"[^A-Za-z]", "", expected)
-        return expected if bare.lower() == own.lower() else bare if own == expected else given
+        bare, own = (re.sub(r"[\W_]", "", text) for text in (given, expected))
+        if own and bare.lower() == own.lower():
+            return expected
+        return bare if own == expected else given
     return given
 
 

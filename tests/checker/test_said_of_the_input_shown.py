@@ -340,6 +340,14 @@ def test_known_mistakes_are_known_in_every_form():
     assert typed(1.5, "1.5") == "1.5"
 
 
+def test_digits_are_part_of_a_word_that_is_typed():
+    assert typed("34512", "3, 4, 5, 1, 2") == "34512"
+    assert typed("34512", "14532") != "34512"
+    assert typed("B2", "b 2") == "B2"
+    assert typed("B2", "B") != "B2"
+    assert typed("...", "!") == "!"
+
+
 # ---------------------------------------------------------------- advice
 
 
