@@ -33,6 +33,8 @@ def _merged(
     for i, old in enumerate(ids):
         if i in found:
             merged.append(new)
+        elif i in covered and second == "kept" and end == "lost" and i == len(ids) - 1:
+            continue  # a loop over pairs never reaches it
         elif i in covered:
             merged += {"gone": [], "kept": [old], "replaced": [new]}[second]
         elif end == "kept" or i < len(ids) - 1:
@@ -57,6 +59,7 @@ def _merged(
         ([2, 1, 2, 1, 1, 2, 3], (1, 2), 8),
         ([4, 5, 5, 5, 5, 5, 6, 5, 5], (5, 5), 7),
         ([5, 5, 5, 4, 5, 5], (5, 5), 7),
+        ([12, 3, 2, 3, 30, 2, 31], (2, 3), 256),
         ([3], (1, 2), 9),
         ([], (1, 2), 9),
     ],
@@ -90,6 +93,7 @@ def _merged(
             "the second id of the pair stays",
             "merges",
             "The new id stands for both: step over two ids after a merge.",
+            {"start": "overlapping", "end": "lost"},
             second="kept",
         ),
         wrong(
@@ -163,7 +167,9 @@ def _next(
     weight="times", across=False, tie="smaller", order="as given", count="each", pick="most",
 ):  # fmt: skip
     if across:
-        words, times = [[i for word in words for i in word]], [1 if weight == "one" else times[0]]
+        written = times if weight == "times" else [1] * len(words)
+        words = [[i for word, n in zip(words, written) for _ in range(n) for i in word]]
+        times = [1]
     counts = Counter()
     for word, often in zip(words, times, strict=True):
         pairs = list(zip(word, word[1:]))
@@ -366,6 +372,8 @@ def _chosen(choose, pairs, ranks):
         return pairs[0]
     if choose == "most frequent":
         return max(pairs, key=lambda pair: (pairs.count(pair), -ranks[pair]))
+    if choose == "most frequent, first met":
+        return max(pairs, key=pairs.count)
     return (max if choose == "last learned" else min)(pairs, key=ranks.get)
 
 
@@ -387,17 +395,21 @@ def _encoded(word, merges, *, choose="first learned", rounds="all", first=256):
             for n in range(len(word) - i, 0, -1):
                 piece = tuple(word[i : i + n])
                 if n == 1 or piece in pieces:
-                    out.append(pieces[piece] if n > 1 else word[i])
+                    out.append(pieces[piece] - 256 + first if n > 1 else word[i])
                     i += n
                     break
+    elif choose == "backwards":
+        out = list(word)
+        for k in reversed(range(len(merges))):
+            out = _merged(out, merges[k], first + k)
     else:
         out = list(word)
         while pairs := [p for p in zip(out, out[1:]) if p in ranks]:
             pair = _chosen(choose, pairs, ranks)
-            out = _merged(out, pair, 256 + ranks[pair])
+            out = _merged(out, pair, first + ranks[pair])
             if rounds == "one":
                 break
-    return [i + first - 256 if i >= 256 else i for i in out]
+    return out
 
 
 @exercise(
@@ -436,12 +448,14 @@ def _encoded(word, merges, *, choose="first learned", rounds="all", first=256):
             "the pair that is most frequent in the word is merged first",
             "merges",
             "Frequency decides while merges are learned; to encode, only their order counts.",
+            {"choose": "most frequent, first met"},
             choose="most frequent",
         ),
         wrong(
             "the merge learned last is applied first",
             "merges",
             "Begin with the oldest merge: the later ones join what it has made.",
+            {"choose": "backwards"},
             choose="last learned",
         ),
         wrong(
@@ -457,9 +471,11 @@ def _encoded(word, merges, *, choose="first learned", rounds="all", first=256):
             rounds="one",
         ),
         wrong(
-            "the merges are numbered from 257",
+            "the new ids do not begin at 256",
             "off by one",
-            "Bytes take 0 to 255, so merge number 0 makes the id 256.",
+            "Bytes take 0 to 255, so merge number 0 makes the id 256; later merges rely on it.",
+            {"first": 0},
+            {"first": 255},
             first=257,
         ),
     ],
@@ -584,12 +600,12 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
     return texts
 
 
-def _code_points(answer, pieces):
-    """As numbers, because a space and a capital count."""
+def _with_dots(answer, pieces):
+    """With a dot for a space, so that a lost space shows."""
     shown = answer(pieces)
     if not isinstance(shown, (list, tuple)) or not all(isinstance(t, str) for t in shown):
         raise TypeError("asked is a list of strings, one for each piece")
-    return [[ord(character) for character in text] for text in shown]
+    return [text.replace(" ", "·") for text in shown]
 
 
 @exercise(
@@ -606,7 +622,7 @@ def _code_points(answer, pieces):
     other half; nothing complete waits.
     """,
     reference=_streamed,
-    play=_code_points,
+    play=_with_dots,
     probes=[
         ([b"caf\xc3", b"\xa9 noir"],),
         ([b" Tom", b" a", b" dit"],),
@@ -713,7 +729,7 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
     total = {"bits": total / math.log(2), "nats": total, "times": total * math.log(2),
              "tens": total / math.log(10)}[unit]  # fmt: skip
     size = {"bytes": len(text.encode()), "characters": len(text), "words": len(text.split()),
-            "tokens": len(losses)}[over]  # fmt: skip
+            "tokens": len(losses), "bits": 8 * len(text.encode())}[over]  # fmt: skip
     return total / size if way == "down" else size / total
 
 
@@ -758,6 +774,12 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
             "averaging",
             "Asked are bits per byte.",
             over="words",
+        ),
+        wrong(
+            "it is divided by the bits of the text",
+            "bytes",
+            "Asked are bits for one byte: divide by the number of bytes, not by 8 times as many.",
+            over="bits",
         ),
         wrong(
             "the result is in nats",
@@ -831,7 +853,7 @@ def _number_rules(answer, text):
     }  # fmt: skip
 
 
-def _numbers(text, *, group="right", apart=True, most=3, lost=False, words="whole"):
+def _numbers(text, *, group="right", apart=True, most=3, lost=False, words="whole", empty=False):
     found = []
     for run in re.findall("[0-9]+|[^0-9]+", text):
         if not run[0].isdigit():
@@ -844,7 +866,8 @@ def _numbers(text, *, group="right", apart=True, most=3, lost=False, words="whol
         if not apart and found:
             parts[0] = found.pop() + parts[0]
         found += parts
-    return [p.strip() for p in found if p.strip()] if lost else found
+    found = [p.strip() for p in found if p.strip()] if lost else found
+    return ["", *found] if empty else found
 
 
 @exercise(
@@ -895,6 +918,12 @@ def _numbers(text, *, group="right", apart=True, most=3, lost=False, words="whol
             "merges",
             "Property 1: spaces count too; join the pieces and compare with the text.",
             lost=True,
+        ),
+        wrong(
+            "there are empty pieces",
+            "merges",
+            "Property 1: re.split gives empty strings between two matches and at the ends.",
+            empty=True,
         ),
         wrong(
             "words are cut",
