@@ -12,6 +12,7 @@ import operator
 import time
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise, Mistake
@@ -54,8 +55,8 @@ def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> V
         return Verdict("not attempted")
     if problem := _unsuitable(exercise, answer):
         return Verdict("not checked", facts=(problem,))
-    if exercise.kind == "value" and getattr(answer, "shape", ()):  # a row of numpy's numbers
-        answer = answer.tolist()
+    if exercise.kind == "value" and isinstance(answer, np.ndarray):
+        answer = answer.item() if answer.size == 1 else answer.tolist()
     end = time.process_time() + BUDGET
     session = run_answer(exercise.play, answer, exercise.probes, seconds, whole=True)
     every = [*session.runs, session.again, session.repeated]
@@ -292,9 +293,11 @@ class _Judge:
             return self._wrong(None)
         repeats = gap(self.given[0], self.session.repeated.value).size <= 1
         change = self._repaired(i) if repeats and not found.of_dtype else ""
-        if not change and repeats:
+        if not change and repeats and not isinstance(case.given, Raised):
             change = self._known_and_more()
         if isinstance(case.given, Raised):
+            if case.args is not self.exercise.probes[i]:  # told as it comes on what is shown
+                run = next(iter(self._play([case.args])), run)
             self.facts = _error_facts(run) + self.facts
             return self._wrong(case, "error", measured=[change] if change else [])
         if found.fact:

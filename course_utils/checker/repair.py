@@ -20,7 +20,7 @@ _EACH = 0.3  # seconds for one change
 _LEAST = 12  # inputs: on fewer a change may be right by chance
 # changes beside which a known mistake may stand; others may make the known mistake themselves
 _SWAP = re.compile(
-    "number is due|comparison|`.+=`|exchange of|sides are exchanged|the opposite|brackets are too"
+    "number is due|comparison|`.+=`|exchange of|sides are exchanged|brackets are too"
 )
 _LONGEST = 60  # characters of code that are shown
 # code that does more than compute is not run with changes in it

@@ -321,17 +321,17 @@ def test_errors_read_the_learners_line_and_call():
     assert "`mask` went to the parameter `valid_lens` of `masked_softmax`" in text
     assert "must be boolean" not in text
     text = str(check("softmax_with_mask", misfit))
-    assert "In that line the shapes are `scores` (1, 2, 3), `twice` (1, 2, 6)" in text
+    assert "In that line the shapes are `scores` (1, 2, 2), `twice` (1, 2, 4)" in text
 
 
-def test_where_the_example_is_square_the_error_of_another_input_is_shown():
+def test_where_the_example_is_square_an_input_is_shown_where_the_slip_shows():
     def untransposed(queries, keys, W_q, W_k, w_v):
         hidden = torch.tanh((queries @ W_q).unsqueeze(2) + (keys @ W_k).unsqueeze(1))
         return hidden @ w_v
 
     text = str(check("additive_scores", untransposed))
     assert "it stops with an error" in text
-    assert "`W_q` (6, 4)" in text
+    assert "`W_q` (3, 2)" in text
 
 
 # ---------------------------------------------------------------- holes
@@ -428,10 +428,10 @@ def test_what_the_text_rules_out_is_noticed_by_its_calls():
 
 def test_the_librarys_own_function_is_noticed():
     def own_words(scores, mask):
-        return attention.masked_softmax(scores, mask=mask)
+        return attention.masked_softmax(scores, mask=mask.expand_as(scores))
 
     def own_work_on_top(scores, mask):
-        return attention.masked_softmax(scores, mask=mask) * 1.0
+        return attention.masked_softmax(scores, mask=mask.expand_as(scores)) * 1.0
 
     text = str(check("softmax_with_mask", own_words))
     assert "not by your own work" in text

@@ -340,6 +340,16 @@ def test_known_mistakes_are_known_in_every_form():
     assert typed(1.5, "1.5") == "1.5"
 
 
+def test_an_error_is_told_as_it_comes_on_the_input_shown():
+    def too_few(scores, mask):
+        raise ValueError(f"a mask of shape {tuple(mask.shape)}")
+
+    result = check("softmax_with_mask", too_few)
+    shown = f"a mask of shape {tuple(result.verdict.case.args[1].shape)}"
+    assert str(result).count("a mask of shape (") == str(result).count(shown) == 2
+    assert "what is left" not in str(result)
+
+
 def test_digits_are_part_of_a_word_that_is_typed():
     assert typed("34512", "3, 4, 5, 1, 2") == "34512"
     assert typed("34512", "14532") != "34512"
