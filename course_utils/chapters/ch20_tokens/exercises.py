@@ -398,10 +398,11 @@ def _encoded(word, merges, *, choose="first learned", rounds="all", first=256):
                     out.append(pieces[piece] - 256 + first if n > 1 else word[i])
                     i += n
                     break
-    elif choose == "backwards":
-        out = list(word)
-        for k in reversed(range(len(merges))):
-            out = _merged(out, merges[k], first + k)
+    elif choose in ("backwards", "one place"):
+        out, numbers = list(word), range(len(merges))
+        where = "first" if choose == "one place" else "all"
+        for k in reversed(numbers) if choose == "backwards" else numbers:
+            out = _merged(out, merges[k], first + k, where=where)
     else:
         out = list(word)
         while pairs := [p for p in zip(out, out[1:]) if p in ranks]:
@@ -463,6 +464,12 @@ def _encoded(word, merges, *, choose="first learned", rounds="all", first=256):
             "merges",
             "That is greedy longest match, another method; here merges are applied in order.",
             choose="longest",
+        ),
+        wrong(
+            "each merge is applied at one place only",
+            "merges",
+            "A merge joins its pair wherever it stands in the word.",
+            choose="one place",
         ),
         wrong(
             "only one merge is applied",
@@ -581,6 +588,9 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
         texts = [piece.decode("latin-1") for piece in pieces]
     elif halves in ("replace", "ignore"):
         texts = [piece.decode("utf-8", errors=halves) for piece in pieces]
+    elif halves == "shown":
+        whole = [b"".join(pieces[: i + 1]).decode(errors="replace") for i in range(len(pieces))]
+        texts = [text[len(before) :] for before, text in zip(["", *whole], whole)]
     elif holds == "pieces":
         texts, waiting = [], b""
         for piece in pieces:
@@ -635,6 +645,12 @@ def _with_dots(answer, pieces):
             "bytes",
             "Half a character is not broken, only unfinished: keep its bytes until the rest comes.",
             halves="replace",
+        ),
+        wrong(
+            "half a character is shown as a replacement character",
+            "bytes",
+            "Decode only what is complete: the bytes of a half character wait.",
+            halves="shown",
         ),
         wrong(
             "each piece is decoded alone, and halves are thrown away",
@@ -893,6 +909,7 @@ def _numbers(text, *, group="right", apart=True, most=3, lost=False, words="whol
         ("1234567",),
         ("Flour for bread, said Tom.",),
         ("A4 paper, 80g, 210x297",),
+        ("Room 0042, agent 007",),
     ],
     mistakes=[
         wrong(
