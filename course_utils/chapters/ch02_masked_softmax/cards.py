@@ -84,7 +84,7 @@ CARDS = [
         Choice(["may look", "must not look"], "a",
                {"b": "So it is in nn.MultiheadAttention."},
                lambda: "a" if masked_softmax(
-                   torch.zeros(1, 1, 2), mask=torch.tensor([True, False]))[0, 0, 0] == 1 else "b"),
+                   torch.zeros(1, 1, 2), mask=torch.tensor([[True, False]])).flatten()[0] else "b"),
         "`nn.MultiheadAttention` has it the other way round.",
     ),
     card(
