@@ -911,9 +911,9 @@ _WITHOUT_CORRECTION = -0.1 * sum(
     difficulty=2,
     trains="predicting what Adam does with a tiny gradient",
     text="""
-    Predict first, then run it with torch. A weight starts at 0. Ten times its gradient is exactly
-    0.001, and Adam updates it with a learning rate of 0.1, betas of 0.9 and 0.999, an epsilon that
-    hardly counts and no weight decay. Where is the weight afterwards?
+    Predict first, then run it with torch. A weight starts at 0. Adam updates it ten times, and each
+    time its gradient is exactly 0.001. The learning rate is 0.1, the betas are 0.9 and 0.999, the
+    epsilon hardly counts, and there is no weight decay. Where is the weight afterwards?
     """,
     mistakes=[
         wrong("the weight goes up the gradient", "gradient",
