@@ -111,6 +111,11 @@ CHAPTERS = (
             "How little must be trained to teach an old model a new task?",
             "adapters, LoRA, prefixes, prompts; what RLHF optimises",
             "LoRA and friends"),
+    Chapter("17_todays_blocks", "Today's blocks", "今天的 Transformer 块", "Since 2017",
+            "What has changed in the block since 2017, and what does each change buy?",
+            "RMSNorm, SwiGLU, rotary positions, grouped queries and experts, each raced alone "
+            "against the old block",
+            "the block, renewed"),
     Chapter("18_exact_and_fast", "Exact and fast", "精确而快", "Since 2017",
             "How is attention computed exactly without its table, and text written faster without "
             "changing it?",

@@ -28,6 +28,7 @@ CHAPTERS = (
     "12_training_in_practice",
     "13_long_sequences",
     "14_fine_tuning",
+    "17_todays_blocks",
     "18_exact_and_fast",
     "20_tokens",
     "16_recall",

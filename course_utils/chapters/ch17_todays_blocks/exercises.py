@@ -1,0 +1,1058 @@
+"""Exercises of notebook 17: norms, gates, rotary caches, shared key heads, and routers."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from course_utils.checker.common import worked_out
+from course_utils.checker.exercise import exercise, wrong
+from course_utils.checker.probes import draw
+from course_utils.models.modern.rotary import rotate
+
+NOTEBOOK = "17_todays_blocks"
+
+
+def _rms(
+    x, weight, eps,
+    *, centred=False, root="of the mean", where="inside", axis=-1, factor="weight", divide=True,
+):  # fmt: skip
+    if centred:
+        x = x - x.mean(-1, keepdim=True)
+    power = x.square()
+    mean = power.sum(axis, keepdim=True) if root == "of the sum" else power.mean(axis, keepdim=True)
+    if axis == (-2, -1):
+        mean = power.mean(axis, keepdim=True)
+    if where == "inside":
+        size = (mean + eps).sqrt()
+    elif where == "outside":
+        size = mean.sqrt() + eps
+    else:
+        size = mean.sqrt()
+    if root == "none":
+        size = size.square()
+    y = x / size if divide else x * size
+    return {"weight": y * weight, "none": y, "divided": y / weight, "one more": y * (1 + weight)}[
+        factor
+    ]
+
+
+def _norm_probe(seed, *shape, eps):
+    x, weight = draw(seed, shape, shape[-1:])
+    return (x + 1, (weight + 2).round(decimals=2), eps)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="RMSNorm, to the last term",
+    text="""
+    RMSNorm without `nn.RMSNorm` and `F.rms_norm`: divide every token vector by the root of the mean
+    of its squares, and multiply each feature by its own weight. ε is added to the mean, under the
+    root. The check uses a large ε, so that its place shows.
+    """,
+    reference=_rms,
+    probes=[
+        _norm_probe(0, 1, 1, 4, eps=0.5),
+        _norm_probe(1, 2, 3, 4, eps=0.5),
+        _norm_probe(2, 2, 5, 6, eps=0.1),
+    ],
+    forbids=["rms_norm", "layer_norm"],
+    mistakes=[
+        wrong(
+            "the mean is subtracted",
+            "norm statistics",
+            "That is what LayerNorm does; RMSNorm leaves the mean where it is.",
+            centred=True,
+        ),
+        wrong(
+            "the squares are summed, not averaged",
+            "norm statistics",
+            "The *mean* of the squares: then the entries have size 1, whatever d is.",
+            root="of the sum",
+        ),
+        wrong(
+            "the root is missing",
+            "norm statistics",
+            "Divide by the root of the mean of the squares, not by that mean.",
+            root="none",
+        ),
+        wrong(
+            "eps is added outside the root",
+            "norm statistics",
+            "It belongs to the mean of the squares: sqrt(mean + eps).",
+            where="outside",
+        ),
+        wrong(
+            "eps is left out",
+            "norm statistics",
+            "Without it a vector of zeros is divided by zero.",
+            where="nowhere",
+        ),
+        wrong(
+            "the mean runs over the tokens",
+            "norm statistics",
+            "Each token has its own mean, over its features: the last axis.",
+            {"axis": (-2, -1)},
+            axis=-2,
+        ),
+        wrong(
+            "the weight is left out",
+            "scale and shift",
+            "After the division each feature is multiplied by its weight.",
+            factor="none",
+        ),
+        wrong(
+            "one is added to the weight",
+            "scale and shift",
+            "Some models store the weight minus one; here it is the factor itself.",
+            factor="one more",
+        ),
+        wrong(
+            "it is multiplied where it should be divided",
+            "norm statistics",
+            "rsqrt already is one over the root; x times sqrt makes long vectors longer.",
+            divide=False,
+        ),
+    ],
+    hints=[
+        "Three steps: square, take the mean of each token, divide by the root.",
+        "Which axis holds the features of one token? Keep it, so that the division broadcasts.",
+        "x.square().mean(-1, keepdim=True) is one number a token; add eps to it.",
+    ],
+    right_variants=[
+        lambda x, w, eps: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * w,
+        lambda x, w, eps: w * x / torch.sqrt((x * x).sum(-1, keepdim=True) / x.shape[-1] + eps),
+        lambda x, w, eps: torch.einsum(
+            "bti,i->bti", x, w
+        ) / (x.norm(dim=-1, keepdim=True).square() / len(w) + eps) ** 0.5,
+    ],
+)  # fmt: skip
+def rms_normalise(x, weight, eps):
+    """Root mean square normalisation of every token.
+
+    x: (B, T, d), weight: (d,), eps: a number. Returns (B, T, d).
+    """
+    mean_square = x.square().mean(dim=-1, keepdim=True)  # (B, T, 1)
+    return x / torch.sqrt(mean_square + eps) * weight
+
+
+_ACTIVATIONS = {
+    "silu": F.silu,
+    "sigmoid": torch.sigmoid,
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "tanh": torch.tanh,
+    "none": lambda z: z,
+}
+
+
+def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="product", last=True):
+    act = _ACTIVATIONS[activation]
+    gate, up = x @ W_gate, x @ W_up
+    if on in ("gate", "both"):
+        gate = act(gate)
+    if on in ("up", "both"):
+        up = act(up)
+    hidden = gate + up if join == "sum" else gate * up
+    if join == "no up":
+        hidden = gate
+    if on == "product":
+        hidden = act(hidden)
+    return hidden @ W_down if last else hidden
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=1,
+    trains="the gated feed-forward network",
+    text="""
+    SwiGLU: two linear maps of the same token, of which the one called *gate* goes through SiLU,
+    $z \\cdot \\sigma(z)$. They are multiplied entry by entry, and a third matrix leads back.
+    Matrices are applied from the right: `x @ W_up`.
+    """,
+    reference=_gated,
+    probes=[
+        draw(3, (1, 1, 2), (2, 3), (2, 3), (3, 2)),
+        draw(4, (1, 2, 3), (3, 4), (3, 4), (4, 3)),
+        draw(5, (2, 3, 4), (4, 6), (4, 6), (6, 4)),
+    ],
+    mistakes=[
+        wrong(
+            "the gate's activation sits on the wrong branch",
+            "activation",
+            "SiLU belongs to x @ W_gate; what comes from W_up passes as it is.",
+            on="up",
+        ),
+        wrong(
+            "both branches are activated",
+            "activation",
+            "Only the gate goes through SiLU.",
+            on="both",
+        ),
+        wrong(
+            "the activation is applied to the product",
+            "activation",
+            "First activate the gate, then multiply.",
+            on="product",
+        ),
+        wrong(
+            "the sigmoid is not multiplied by its input",
+            "activation",
+            "SiLU is z times sigmoid(z); with the sigmoid alone it is the GLU of 2017.",
+            activation="sigmoid",
+        ),
+        wrong(
+            "the activation is not SiLU",
+            "activation",
+            "ReLU and GELU make relatives of SwiGLU (ReGLU, GEGLU), with other numbers.",
+            {"activation": "gelu"},
+            {"activation": "tanh"},
+            activation="relu",
+        ),
+        wrong(
+            "there is no activation",
+            "activation",
+            "Without SiLU the product of two linear maps is left.",
+            activation="none",
+        ),
+        wrong(
+            "the branches are added",
+            "activation",
+            "A gate multiplies: where it is 0, nothing passes.",
+            join="sum",
+        ),
+        wrong(
+            "one branch is missing",
+            "activation",
+            "The gate alone is a plain network; it must be multiplied by x @ W_up.",
+            join="no up",
+        ),
+        wrong(
+            "the way back to d is missing",
+            "projection",
+            "The product has d_ff entries; W_down leads back to d.",
+            last=False,
+        ),
+    ],
+    hints=[
+        "Compute the two branches first, each (B, T, d_ff).",
+        "F.silu(z) is z * torch.sigmoid(z). Which branch gets it?",
+        "The product is entry by entry, with *; only then comes W_down.",
+    ],
+    right_variants=[
+        lambda x, g, u, d: (F.silu(x @ g) * (x @ u)) @ d,
+        lambda x, g, u, d: torch.einsum(
+            "btf,fd->btd", (x @ u) * (x @ g) / (1 + torch.exp(-(x @ g))), d
+        ),
+        lambda x, g, u, d: F.linear(
+            F.linear(x, u.T) * F.silu(F.linear(x, g.T)), d.T
+        ),
+    ],
+)  # fmt: skip
+def gated_network(x, W_gate, W_up, W_down):
+    """The feed-forward network SwiGLU.
+
+    x: (B, T, d), W_gate and W_up: (d, d_ff), W_down: (d_ff, d). Returns (B, T, d).
+    """
+    gate = x @ W_gate  # (B, T, d_ff)
+    return (gate * torch.sigmoid(gate) * (x @ W_up)) @ W_down
+
+
+def _order(d, how):
+    even = torch.arange(d).view(-1, 2).T.flatten()  # 0, 2, 4, ..., 1, 3, 5, ...
+    return {
+        "to halves": even,
+        "back": even.argsort(),
+        "odd first": even.roll(d // 2),
+        "reversed": even.flip(0),
+        "as it was": torch.arange(d),
+    }[how]
+
+
+def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns"):
+    if axis == "rows":
+        return _to_halves(W.T, num_heads, order=order, heads=heads).T
+    d = W.shape[1]
+    if heads == "together":
+        return W[:, _order(d, order)]
+    size = d // num_heads
+    if heads == "first":
+        return torch.cat([W[:, _order(size, order)], W[:, size:]], dim=1)
+    return W.unflatten(1, (num_heads, size))[:, :, _order(size, order)].flatten(1)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="carrying rotary weights from one layout to the other",
+    text="""
+    You get the matrix `W` of the queries (or of the keys) of a model that turns neighbours: in each
+    head the pairs are columns (0, 1), (2, 3), ... Your own code turns halves: (0, d/2),
+    (1, d/2 + 1), ..., where d is the size of one head. Rearrange `W` so that your code gives the
+    scores of that model. The heads stand side by side in the columns of `x @ W`.
+    """,
+    reference=_to_halves,
+    probes=[
+        (torch.arange(4.0).view(1, 4), 1),
+        (torch.arange(24.0).view(2, 12), 2),
+        (torch.arange(128.0).view(8, 16), 2),
+    ],
+    mistakes=[
+        wrong(
+            "the order leads the wrong way",
+            "frequency",
+            "Even columns of a head come first, then the odd ones; this takes halves apart into "
+            "neighbours.",
+            order="back",
+        ),
+        wrong(
+            "the odd columns come first",
+            "frequency",
+            "Of a pair the even column comes first: it belongs to the first half. Exchanged, the "
+            "pair turns backwards.",
+            order="odd first",
+        ),
+        wrong(
+            "all heads are rearranged as one",
+            "head layout",
+            "Each head has its own pairs: cut the columns into heads first.",
+            heads="together",
+        ),
+        wrong(
+            "only the first head is rearranged",
+            "head layout",
+            "Every head needs the new order.",
+            heads="first",
+        ),
+        wrong(
+            "the rows are rearranged",
+            "projection",
+            "Rows belong to the features of x, columns to those of the queries.",
+            axis="rows",
+        ),
+        wrong(
+            "nothing is rearranged",
+            "frequency",
+            "Then columns that belonged together turn with others, at other speeds.",
+            order="as it was",
+        ),
+    ],
+    hints=[
+        "Take one head of size 6. Which two columns turn together there, and where must each go?",
+        "In that head the new order is 0, 2, 4, 1, 3, 5.",
+        "W.unflatten(1, (num_heads, -1)) has an axis for the heads; index its last axis.",
+    ],
+    right_variants=[
+        lambda W, h: torch.cat(
+            [torch.cat([part[:, 0::2], part[:, 1::2]], 1) for part in W.chunk(h, dim=1)], 1
+        ),
+        lambda W, h: W.view(len(W), h, -1, 2).transpose(2, 3).reshape(W.shape),
+        lambda W, h: W[
+            :,
+            [
+                i * (W.shape[1] // h) + j
+                for i in range(h)
+                for start in (0, 1)
+                for j in range(start, W.shape[1] // h, 2)
+            ],
+        ],
+    ],
+)
+def neighbours_to_halves(W, num_heads):
+    """The columns of W, head by head, in the order of the layout with halves.
+
+    W: (d_model, num_heads * d), applied as x @ W; d is even. Returns the shape of W.
+    """
+    heads = W.unflatten(1, (num_heads, -1, 2))  # (d_model, h, d / 2, 2): a pair is the last axis
+    return heads.transpose(2, 3).flatten(1)
+
+
+def _new_scores(
+    q, k, cached,
+    *, queries="turned", key="turned", cache="as it is", at="own", scale="root",
+    layout="neighbours", order="old first",
+):  # fmt: skip
+    P, d = cached.shape[-2], q.shape[-1]
+    place = {"own": P, "one late": P + 1, "one early": P - 1, "first": 0}[at]
+    layout = {"neighbours": "interleaved", "halves": "halves"}[layout]
+
+    def turn(x, how, first):
+        if how == "not":
+            return x
+        where = torch.arange(first, first + x.shape[-2])
+        return rotate(x, -where if how == "backwards" else where, layout=layout)
+
+    new = turn(k, key, place)
+    old = cached if cache == "as it is" else turn(cached, "turned", 0)
+    keys = torch.cat([old, new] if order == "old first" else [new, old], dim=-2)
+    scores = turn(q, queries, place) @ keys.mT
+    return scores / {"root": math.sqrt(d), "none": 1.0, "d": d}[scale]
+
+
+def _cache_probe(seed, heads, past, d):
+    q, k, cached = draw(seed, (1, heads, 1, d), (1, heads, 1, d), (1, heads, past, d))
+    return q, k, rotate(cached).round(decimals=2)
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="rotary positions with a key-value cache",
+    text="""
+    A decoder with rotary positions writes one more token. Its cache holds the keys of positions 0
+    to P - 1, each turned already when it was stored. The query and the key of the new token,
+    position P, are not turned yet. Compute the scaled scores of the query with all P + 1 keys.
+    Pairs are neighbours (0, 1), (2, 3), ..., the base is 10000; you may use the `rotate` of this
+    chapter.
+    """,
+    reference=_new_scores,
+    probes=[_cache_probe(6, 1, 1, 2), _cache_probe(7, 2, 3, 4), _cache_probe(8, 2, 5, 6)],
+    mistakes=[
+        wrong(
+            "the new key is not turned",
+            "position",
+            "Queries *and* keys are turned, or the score depends on more than the distance.",
+            key="not",
+        ),
+        wrong(
+            "the query is not turned",
+            "position",
+            "Queries *and* keys are turned, or the score depends on more than the distance.",
+            queries="not",
+        ),
+        wrong(
+            "the cached keys are turned once more",
+            "cache",
+            "They were turned when they were stored; twice puts them at twice their position.",
+            cache="again",
+        ),
+        wrong(
+            "query and new key stand at position 0, where nothing turns",
+            "position",
+            "P tokens stand before the new one: turn both to position P.",
+            at="first",
+        ),
+        wrong(
+            "the new token's position is one too large",
+            "off by one",
+            "Positions count from 0: after P tokens comes position P.",
+            at="one late",
+        ),
+        wrong(
+            "the new token's position is one too small",
+            "off by one",
+            "Position P - 1 is that of the last key in the cache.",
+            at="one early",
+        ),
+        wrong(
+            "the angles are negated",
+            "sine and cosine",
+            "The cached keys were turned forwards, (1, 0) to (cos, sin): so must these be.",
+            queries="backwards",
+            key="backwards",
+        ),
+        wrong(
+            "pairs are taken from the two halves",
+            "frequency",
+            "Here neighbouring columns turn together, as in the cached keys.",
+            layout="halves",
+        ),
+        wrong(
+            "the scores are not divided by the root of d",
+            "scale",
+            "Rotary positions change nothing there: divide by the root of d.",
+            {"scale": "d"},
+            scale="none",
+        ),
+        wrong(
+            "the new key comes first",
+            "cache",
+            "It stands behind those of the cache, in the order of positions.",
+            order="new first",
+        ),
+    ],
+    hints=[
+        "What is the position of the new token if the cache holds P keys?",
+        "Turn q and k by P positions; leave the cache as it is.",
+        "Join the keys along the axis of positions, dim=-2, and multiply by their transpose.",
+    ],
+    right_variants=[
+        lambda q, k, c: (
+            rotate(q, torch.tensor([c.shape[2]]))
+            @ torch.cat([c, rotate(k, torch.tensor([c.shape[2]]))], 2).mT
+            / q.shape[-1] ** 0.5
+        ),
+        lambda q, k, c: (
+            torch.cat(
+                [
+                    rotate(q, torch.tensor([float(c.shape[2])])) @ c.transpose(2, 3),
+                    (q * k).sum(-1, keepdim=True),
+                ],
+                dim=-1,
+            )
+            / math.sqrt(q.shape[-1])
+        ),
+        lambda q, k, c: torch.einsum(
+            "bhqd,bhkd->bhqk",
+            rotate(q / math.sqrt(q.shape[3]), torch.full((1,), c.shape[-2])),
+            torch.cat((c, rotate(k, torch.full((1,), c.shape[-2]))), dim=-2),
+        ),
+    ],
+)
+def cached_scores(q, k, cached):
+    """Scores of a new token's query with the cached keys and its own key.
+
+    q, k: (B, h, 1, d), not yet turned; cached: (B, h, P, d), turned. Returns (B, h, 1, P + 1).
+    """
+    P, d = cached.shape[2], q.shape[-1]
+    speed = 10000.0 ** (-torch.arange(0, d, 2) / d)  # (d / 2,)
+
+    def turn(x):
+        a, b = x[..., 0::2], x[..., 1::2]
+        cos, sin = (P * speed).cos(), (P * speed).sin()
+        return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+
+    keys = torch.cat([cached, turn(k)], dim=2)  # (B, h, P + 1, d)
+    return turn(q) @ keys.mT / math.sqrt(d)
+
+
+def _grouped(
+    q, k, v,
+    *, share="repeated", values="as keys", scale="root", axis=-1,
+):  # fmt: skip
+    h, g, d = q.shape[1], k.shape[1], q.shape[-1]
+
+    def spread(x, how):
+        if how == "tiled":
+            return x.repeat(1, h // g, 1, 1)
+        if how == "first":
+            return x[:, :1].expand(-1, h, -1, -1)
+        if how == "mean":
+            return x.mean(1, keepdim=True).expand(-1, h, -1, -1)
+        return x.repeat_interleave(h // g, dim=1)
+
+    k, v = spread(k, share), spread(v, share if values == "as keys" else values)
+    scores = (
+        q @ k.mT / {"root": math.sqrt(d), "none": 1.0, "d": d, "heads": math.sqrt(h * d)}[scale]
+    )
+    return scores.softmax(axis) @ v
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="query heads that share key heads",
+    text="""
+    Attention with h query heads and only g key and value heads; nothing is masked. Query heads 0 to
+    h/g - 1 use key head 0, the next h/g use key head 1, and so on.
+    """,
+    reference=_grouped,
+    probes=[
+        draw(9, (1, 4, 2, 2), (1, 2, 2, 2), (1, 2, 2, 2)),
+        draw(10, (1, 4, 3, 2), (1, 2, 3, 2), (1, 2, 3, 2)),
+        draw(11, (2, 6, 4, 3), (2, 3, 4, 3), (2, 3, 4, 3)),
+    ],
+    forbids=["scaled_dot_product_attention"],
+    mistakes=[
+        wrong(
+            "the key heads are tiled, not repeated",
+            "head layout",
+            "repeat gives 0, 1, 0, 1, so that neighbours use different key heads; "
+            "repeat_interleave gives 0, 0, 1, 1.",
+            share="tiled",
+        ),
+        wrong(
+            "keys are repeated, values are tiled",
+            "head layout",
+            "Keys and values belong together: spread both in the same way.",
+            values="tiled",
+        ),
+        wrong(
+            "all query heads use key head 0",
+            "head layout",
+            "That is multi-query attention on the first head; there are g of them.",
+            share="first",
+        ),
+        wrong(
+            "the key heads are averaged",
+            "head layout",
+            "Nothing is averaged: each query head reads one key head.",
+            share="mean",
+        ),
+        wrong(
+            "the scores are not divided by the root of d",
+            "scale",
+            "d is the size of one head: divide by its root.",
+            {"scale": "d"},
+            {"scale": "heads"},
+            scale="none",
+        ),
+        wrong(
+            "the softmax runs over the queries",
+            "softmax axis",
+            "Each query shares out a weight of 1 over its keys, dim=-1.",
+            axis=-2,
+        ),
+    ],
+    hints=[
+        "How many times must each key head be used? Then everything is plain attention.",
+        "repeat and repeat_interleave differ in the order; try both on torch.arange(2).",
+        "k.repeat_interleave(times, dim=1) has as many heads as q; do the same with v.",
+    ],
+    right_variants=[
+        lambda q, k, v: (
+            F.softmax(
+                q @ k.repeat_interleave(q.shape[1] // k.shape[1], 1).mT / q.shape[-1] ** 0.5, dim=-1
+            )
+            @ v.repeat_interleave(q.shape[1] // k.shape[1], 1)
+        ),
+        lambda q, k, v: torch.stack(
+            [
+                (q[:, i] @ k[:, i * k.shape[1] // q.shape[1]].mT / math.sqrt(q.shape[3])).softmax(
+                    -1
+                )
+                @ v[:, i * k.shape[1] // q.shape[1]]
+                for i in range(q.shape[1])
+            ],
+            dim=1,
+        ),
+        lambda q, k, v: (
+            (
+                torch.einsum("bgrqd,bgkd->bgrqk", q.unflatten(1, (k.shape[1], -1)), k)
+                / math.sqrt(q.shape[-1])
+            ).softmax(-1)
+            @ v[:, :, None]
+        ).flatten(1, 2),
+    ],
+)
+def grouped_attention(q, k, v):
+    """Attention in which groups of query heads share a key and a value head.
+
+    q: (B, h, T, d), k and v: (B, g, T, d), g divides h. Returns (B, h, T, d).
+    """
+    times = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(times, dim=1), v.repeat_interleave(times, dim=1)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])  # (B, h, T, T)
+    return scores.softmax(dim=-1) @ v
+
+
+def _heads_that_fit(*, parts=2, bytes_each=2, layers=32, size=128):
+    return 2**32 // (parts * bytes_each * layers * size * 32768)
+
+
+@exercise(
+    asks="transfer",
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="key heads from a budget of memory",
+    text="""
+    A model of 32 layers has 32 query heads of size 128 and stores its cache in half precision, 2
+    bytes a number. It is to read 32,768 tokens, and its cache may take 4 GiB ($2^{32}$ bytes).
+    How many key heads a layer can it have at most?
+    """,
+    mistakes=worked_out(
+        _heads_that_fit,
+        wrong(
+            "values are forgotten",
+            "counting",
+            "A cache holds keys and values: two tensors.",
+            parts=1,
+        ),
+        wrong(
+            "numbers take four bytes",
+            "memory",
+            "Half precision takes 2 bytes a number.",
+            bytes_each=4,
+        ),
+        wrong(
+            "one layer is counted",
+            "counting",
+            "Each of the 32 layers has a cache of its own.",
+            layers=1,
+        ),
+        wrong(
+            "a head's size is taken for d_model",
+            "counting",
+            "One key of one head has 128 numbers, not 32 times as many.",
+            size=128 * 32,
+        ),
+    ),
+    hints=[
+        "How many numbers does one key head store for one token, in one layer?",
+        "Keys and values, 128 numbers each, 2 bytes each, 32 layers, 32,768 tokens.",
+        "One key head costs half a GiB in all.",
+    ],
+)
+def key_heads_that_fit():
+    """Key heads with which the cache takes 4 GiB."""
+    return 8
+
+
+def _shares(logits, k, *, renormalise="yes", which="largest", axis=-1, softmax="over all", more=0):
+    k = k + more
+    if axis == 0:
+        return _shares(logits.T, min(k, len(logits)), renormalise=renormalise, which=which,
+                       softmax=softmax).T  # fmt: skip
+    if softmax == "none":
+        p = logits
+    elif softmax == "sigmoid":
+        p = torch.sigmoid(logits)
+    else:
+        p = logits.softmax(-1)
+    chosen = p.topk(k, dim=-1, largest=which == "largest").indices
+    kept = torch.zeros_like(p).scatter(-1, chosen, p.gather(-1, chosen))
+    if renormalise == "equal":
+        return (kept != 0) / k
+    if renormalise == "softmax":
+        return kept.softmax(-1)
+    return kept / kept.sum(-1, keepdim=True) if renormalise == "yes" else kept
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="a router's shares",
+    text="""
+    A router gives each of N tokens E logits, one for each expert. Return the share that every
+    expert has in the output of every token: a softmax over the experts, the k largest kept, all
+    others exactly 0, and what is kept scaled so that it sums to 1.
+    """,
+    reference=_shares,
+    probes=[
+        (draw(12, (1, 3))[0], 2),
+        (draw(13, (3, 4))[0], 2),
+        (draw(14, (4, 5))[0], 3),
+        (draw(15, (3, 6))[0], 1),
+    ],
+    mistakes=[
+        wrong(
+            "the shares of the k best are not renormalised",
+            "normalisation",
+            "What is kept of the softmax sums to less than 1: divide by the sum.",
+            renormalise="no",
+        ),
+        wrong(
+            "the least probable experts are kept",
+            "sampling",
+            "Those with the largest logits should get the token.",
+            which="smallest",
+        ),
+        wrong(
+            "tokens compete for an expert",
+            "softmax axis",
+            "Experts compete for a token: softmax and topk run over the experts, the last axis.",
+            axis=0,
+        ),
+        wrong(
+            "the softmax is missing",
+            "normalisation",
+            "Logits may be negative; shares come from their softmax.",
+            softmax="none",
+        ),
+        wrong(
+            "a sigmoid stands in for the softmax",
+            "normalisation",
+            "Some later models do so; here it is the softmax over the experts.",
+            softmax="sigmoid",
+        ),
+        wrong(
+            "the k best share equally",
+            "normalisation",
+            "The more probable expert gets the larger share.",
+            renormalise="equal",
+        ),
+        wrong(
+            "a second softmax follows",
+            "normalisation",
+            "Divide by the sum of what is kept; a softmax gives weight to the zeros, too.",
+            renormalise="softmax",
+        ),
+    ],
+    hints=[
+        "topk gives the values and the places of the k largest.",
+        "A tensor of zeros and scatter put them back where they belong.",
+        "Divide by the sum over the experts last, with keepdim=True.",
+    ],
+    right_variants=[
+        lambda z, k: z.masked_fill(z < z.topk(k).values[:, -1:], -torch.inf).softmax(-1),
+        lambda z, k: torch.zeros_like(z).scatter(
+            1, z.topk(k).indices, z.topk(k).values.softmax(-1)
+        ),
+        lambda z, k: F.normalize(
+            z.softmax(-1) * (z.argsort(descending=True).argsort() < k), p=1, dim=-1
+        ),
+    ],
+)
+def expert_shares(logits, k):
+    """The share of each expert in the output of each token.
+
+    logits: (N, E), k: 1 to E. Returns (N, E); rows sum to 1.
+    """
+    values, chosen = logits.softmax(dim=-1).topk(k, dim=-1)  # (N, k) each
+    values = values / values.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(logits).scatter(-1, chosen, values)
+
+
+def _balance(p, chosen, *, times="E", visits="shares", what="product", mean="mean", carries="p"):
+    N, E = p.shape
+    k = chosen.shape[1]
+    load = chosen.flatten().bincount(minlength=E) / (N * k)
+    if visits == "k times":
+        load = load * k
+    if visits == "first":
+        load = chosen[:, 0].bincount(minlength=E) / N
+    average = p.mean(0) if mean == "mean" else p.sum(0)
+    if carries == "nothing":
+        average = average.detach()
+    total = {
+        "product": load * average,
+        "visits": load * load + 0 * average,
+        "probabilities": average * average,
+    }[what].sum()
+    return {"E": E, "1": 1.0, "k": k}[times] * total
+
+
+def _loss_and_gradient(answer, probabilities, chosen):
+    p = probabilities.clone().requires_grad_()
+    loss = answer(p, chosen)
+    if loss.requires_grad:
+        loss.backward()
+    return {"loss": loss, "gradient": torch.zeros_like(p) if p.grad is None else p.grad}
+
+
+def _visits(seed, number, experts, k):
+    p = draw(seed, (number, experts), scale=1.5)[0].softmax(-1)
+    return p, p.topk(k, dim=-1).indices
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="a loss that keeps experts busy",
+    text="""
+    The balance loss of a mixture: E times the sum over the experts of (share of all N · k visits
+    that the expert got) times (its mean probability). Shares of visits are counts and carry no
+    gradient; the probabilities carry it. The check compares the loss *and* its gradient.
+    """,
+    reference=_balance,
+    play=_loss_and_gradient,
+    probes=[_visits(16, 2, 3, 2), _visits(17, 4, 3, 2), _visits(18, 6, 4, 2), _visits(19, 5, 4, 3)],
+    mistakes=[
+        wrong(
+            "each token's k visits count k times",
+            "counting",
+            "Shares of all N · k visits sum to 1; divided by N alone they sum to k, and the loss "
+            "is k times as large.",
+            visits="k times",
+        ),
+        wrong(
+            "only the first choices are counted",
+            "counting",
+            "Every one of the k visits of a token keeps an expert busy.",
+            visits="first",
+        ),
+        wrong(
+            "the factor E is missing",
+            "counting",
+            "With it the loss is 1 when both are even, whatever the number of experts.",
+            {"times": "k"},
+            times="1",
+        ),
+        wrong(
+            "the probabilities are summed, not averaged",
+            "averaging",
+            "The mean over the tokens: a larger batch must not cost more.",
+            mean="sum",
+        ),
+        wrong(
+            "the gradient is cut off",
+            "gradient",
+            "The loss has the right value and changes nothing: do not detach the probabilities.",
+            carries="nothing",
+        ),
+        wrong(
+            "the shares of visits are squared",
+            "gradient",
+            "Counts have no gradient, so that loss would move nothing: one factor has to be the "
+            "mean probability.",
+            what="visits",
+        ),
+        wrong(
+            "the mean probabilities are squared",
+            "counting",
+            "One factor is what really happened: the share of visits.",
+            what="probabilities",
+        ),
+    ],
+    hints=[
+        "bincount counts; give it minlength=E, since an expert may get nothing.",
+        "Two vectors (E,), each summing to 1: shares of visits, and mean probabilities.",
+        "If both are even, every product is 1 / E²; the loss has to be 1 then.",
+    ],
+    right_variants=[
+        lambda p, c: p.shape[1] * (F.one_hot(c, p.shape[1]).float().mean((0, 1)) @ p.mean(0)),
+        lambda p, c: (
+            c.flatten().bincount(minlength=p.shape[1]) * p.sum(0)
+        ).sum() * p.shape[1] / len(p) / c.numel(),
+        lambda p, c: torch.einsum(
+            "e,ne->", torch.stack([(c == e).float().mean() for e in range(p.shape[1])]), p
+        ) / len(p) * p.shape[1],
+    ],
+)  # fmt: skip
+def load_balance(probabilities, chosen):
+    """The balance loss of N tokens among E experts.
+
+    probabilities: (N, E), chosen: (N, k) numbers of experts. Returns one number, a tensor.
+    """
+    N, E = probabilities.shape
+    visits = chosen.flatten().bincount(minlength=E) / chosen.numel()  # (E,), sums to 1
+    return E * (visits * probabilities.mean(dim=0)).sum()
+
+
+def _what_a_router_does(answer, logits):
+    """What is asked of an assignment, whatever its method: each property, and whether it has it."""
+    chosen = answer(logits.clone())
+    if not isinstance(chosen, torch.Tensor):
+        raise TypeError(f"asked is a tensor (N,), this is of type {type(chosen).__name__}")
+    N, E = logits.shape
+    if chosen.shape != (N,):
+        raise ValueError(f"asked is the shape {(N,)}, this has {(*chosen.shape,)}")
+    if chosen.min() < 0 or chosen.max() >= E:
+        raise ValueError(f"asked are numbers from 0 to {E - 1}")
+    got = logits.gather(1, chosen[:, None].long())[:, 0]  # (N,)
+    # logits[i, chosen[j]]: what token i would have with the expert of token j
+    other = logits[:, chosen.long()]
+    gain = other + other.T - got - got[:, None]
+    return {
+        "holds whole numbers": not chosen.is_floating_point(),
+        "no expert gets more than ceil(N / E) tokens": (
+            chosen.long().bincount(minlength=E).max().item() <= math.ceil(N / E)
+        ),
+        "no two tokens would gain together by a swap": gain.max().item() < 1e-4,
+    }
+
+
+def _improve(logits, chosen, rounds):
+    for _ in range(rounds):
+        got = logits.gather(1, chosen[:, None])[:, 0]
+        other = logits[:, chosen]
+        gain = other + other.T - got - got[:, None]
+        best = gain.argmax().item()
+        i, j = divmod(best, len(chosen))
+        if gain[i, j] <= 1e-6:
+            break
+        chosen[i], chosen[j] = chosen[j].item(), chosen[i].item()
+    return chosen
+
+
+def _in_turn(logits):
+    """Each token takes the best expert that still has room."""
+    N, E = logits.shape
+    room = torch.full((E,), math.ceil(N / E))
+    chosen = torch.zeros(N, dtype=torch.long)
+    for i in range(N):
+        chosen[i] = logits[i].masked_fill(room == 0, -math.inf).argmax()
+        room[chosen[i]] -= 1
+    return chosen
+
+
+def _even_router(logits, *, start="in turn", swaps=True, form="whole"):
+    N, E = logits.shape
+    chosen = {
+        "in turn": lambda: _in_turn(logits),
+        "favourites": lambda: logits.argmax(1),
+        "round": lambda: torch.arange(N) % E,
+        "worst": lambda: _in_turn(-logits),
+    }[start]()
+    if swaps:
+        chosen = _improve(logits, chosen, 1000)
+    return chosen.float() if form == "float" else chosen
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=20,
+    difficulty=3,
+    trains="designing a router that cannot be unfair",
+    text="""
+    **An open task**: many answers are right, and only what is asked here is checked. A balance
+    loss asks experts to share the work; it cannot promise it. Write a router for one expert a
+    token that *cannot* be unfair: (1) no expert gets more than `ceil(N / E)` of the N tokens; (2)
+    no two tokens could swap their experts so that the sum of their two logits grows.
+    """,
+    reference=_even_router,
+    play=_what_a_router_does,
+    probes=[
+        (torch.tensor([[2.0, 1.0], [3.0, 0.0]]),),
+        (torch.tensor([[1.0, 0.9, 0.0], [2.0, 0.0, 1.0], [3.0, 2.9, 0.0], [1.0, 0.0, 0.5]]),),
+        (draw(20, (8, 4))[0] + torch.tensor([2.0, 0.0, 0.0, 0.0]),),
+        (draw(21, (10, 3))[0] + torch.tensor([0.0, 1.0, 0.0]),),
+    ],
+    mistakes=[
+        wrong(
+            "an expert gets too many tokens",
+            "counting",
+            "Property 1: look at chosen.bincount(minlength=E). Favourites alone are not fair.",
+            start="favourites",
+        ),
+        wrong(
+            "two tokens would gain by a swap",
+            "search",
+            "Property 2: a token that comes late finds its expert full. Look for pairs whose "
+            "exchange gains, and exchange them until there are none.",
+            {"start": "round"},
+            {"start": "worst"},
+            swaps=False,
+        ),
+        wrong(
+            "the experts are not whole numbers",
+            "counting",
+            "They are numbers of experts, which index: use dtype=torch.long.",
+            form="float",
+        ),
+    ],
+    hints=[
+        "First fair, then good: give each token, in turn, the best expert that has room.",
+        "A swap changes no counts. When does it pay for tokens i and j?",
+        "Every swap that pays raises the sum of all logits, so the loop over pairs must end.",
+    ],
+    right_variants=[
+        lambda z: _improve(z, torch.arange(len(z)) % z.shape[1], 1000),
+        lambda z: _improve(z, _in_turn(-z), 1000),
+        lambda z: _improve(z, _in_turn(z.flip(0)).flip(0), 1000),
+    ],
+)
+def fair_router(logits):
+    """One expert for every token, none of them crowded.
+
+    logits: (N, E). Returns (N,) int64, the expert of each token.
+    """
+    N, E = logits.shape
+    room = torch.full((E,), math.ceil(N / E))
+    chosen = torch.zeros(N, dtype=torch.long)
+    for i in range(N):  # in turn: the best expert that has room
+        best = logits[i].argsort(descending=True).tolist()
+        chosen[i] = next(expert for expert in best if room[expert] > 0)
+        room[chosen[i]] -= 1
+    gains = True
+    while gains:
+        gains = False
+        for i in range(N):
+            for j in range(i):
+                a, b = chosen[i].item(), chosen[j].item()
+                if logits[i, b] + logits[j, a] > logits[i, a] + logits[j, b] + 1e-6:
+                    chosen[i], chosen[j], gains = b, a, True
+    return chosen
