@@ -8,7 +8,6 @@ nothing that the exercise leaves open.
 """
 
 import functools
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,14 +18,12 @@ from course_utils.checker.exercise import Exercise
 from course_utils.checker.generic_inputs import generic
 from course_utils.checker.runner import outcome
 from course_utils.checker.side_effects import global_state_kept
+from course_utils.checker.stated_sizes import as_stated, axes_of, tensors_in
 from course_utils.checker.values import Raised, gap
 
 FAR, NEAR = 25.0, 0.01
 _ORDINARY = 100.0  # no number of an ordinary probe is larger
 _DRAWN = 48  # inputs of `drawn`, at most
-_SHAPE = re.compile(
-    r"((?:\w+(?:, | and ))*\w+): (?:[a-z]+ )*?(?:\([^()]*\), each )?\(([^()]*)\)( or \()?"
-)
 _IDS = ("pad", "bos", "eos", "unk", "mask_id")
 Input = tuple[str, tuple]  # in words how it was made, and the arguments
 
@@ -39,55 +36,6 @@ def widened(exercise: Exercise) -> tuple[Input, ...]:
     ordinary = [p for p in exercise.probes if _largest(p) <= _ORDINARY] or [*exercise.probes]
     found = [made for probe in ordinary[-2:] for made in _all_rules(exercise, probe)]
     return tuple(made for made in found if all_agree(exercise, made[1]))
-
-
-@functools.cache
-def stated(exercise: Exercise) -> dict[str, tuple[str, ...]]:
-    """The names of the axes of arguments, where the docstring says them: queries: (B, Tq, d)."""
-    forward = getattr(exercise.solution, "forward", None)
-    text = " ".join(f"{exercise.solution.__doc__} {getattr(forward, '__doc__', '')}".split())
-    return {
-        name: tuple(axis.strip() for axis in axes.rstrip(",").split(","))
-        for names, axes, several in _SHAPE.findall(text)
-        if not several
-        for name in re.split(", | and ", names)
-    }
-
-
-@functools.cache
-def _named(exercise: Exercise) -> list[tuple[str, ...]]:
-    """The names of the axes of each argument, of a tensor or of several alike.
-
-    Where the docstring is silent, axes that have the same sizes in all probes have one name.
-    """
-    found, of_sizes = [], {}
-    for i, column in enumerate(zip(*exercise.probes)):
-        names = stated(exercise).get(exercise.argument(i), ())
-        shapes = [{x.shape for x in _tensors(value)} for value in column]
-        if all(len(s) == 1 for s in shapes) and len({len(*s) for s in shapes}) == 1:
-            sizes = [*zip(*(shape for (shape,) in shapes))]
-            if len(names) == len(sizes):
-                of_sizes |= dict(zip(sizes, names))
-            else:
-                names = tuple(of_sizes.get(n, str(n)) for n in sizes)
-        found.append(names)
-    return found
-
-
-def _axes(exercise: Exercise, i: int, value: Any) -> tuple[str, ...]:
-    """The names of the axes of argument `i`; none where they are not known."""
-    names = _named(exercise)[i]
-    return names if {x.dim() for x in _tensors(value)} == {len(names)} else ()
-
-
-def as_stated(exercise: Exercise, args: tuple) -> bool:
-    """Whether axes of one name have one size, in all arguments."""
-    sizes: dict[str, set[int]] = {}
-    for i, value in enumerate(args):
-        for axis, name in enumerate(_axes(exercise, i, value)):
-            known = {int(name)} if name.isdigit() else set()
-            sizes.setdefault(name, known).update(x.shape[axis] for x in _tensors(value))
-    return all(len(found) == 1 for found in sizes.values())
 
 
 def all_agree(exercise: Exercise, args: tuple) -> bool:
@@ -110,16 +58,16 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
             yield f"where `{name}` {words}", (*probe[:i], new, *probe[i + 1 :])
         if _both_signs(value):
             for words, new in (_longer(exercise, probe, i, axis) for axis in range(value.dim())):
-                form = tuple(x.shape for x in _tensors(new))
+                form = tuple(x.shape for x in tensors_in(new))
                 if form not in forms:  # axes of one name grow together
                     forms.add(form)
                     yield words, new
         if name in _IDS and type(value) is int:
-            ids = {x for arg in _tensors(probe) if _is_ids(arg) for x in arg.flatten().tolist()}
+            ids = {x for arg in tensors_in(probe) if _is_ids(arg) for x in arg.flatten().tolist()}
             for other in sorted(ids - {value})[-1:]:
                 swapped = tuple(_exchanged(arg, value, other) for arg in probe)
                 yield f"where `{name}` is {other}", swapped
-    for size in sorted({n for arg in _tensors(probe) for n in arg.shape if n > 2}):
+    for size in sorted({n for arg in tensors_in(probe) for n in arg.shape if n > 2}):
         less = tuple(_cut(a, size, size - 1) for a in probe)
         yield f"with sizes of {size - 1} in place of {size}", less
 
@@ -195,7 +143,7 @@ def usual(exercise: Exercise, factor: float = 1.0) -> tuple[tuple, ...]:
 
 def _longer(exercise: Exercise, probe: tuple, i: int, axis: int) -> Input:
     """One entry more along an axis, and along all axes of its name."""
-    names = [_axes(exercise, j, value) for j, value in enumerate(probe)]
+    names = [axes_of(exercise, j, value) for j, value in enumerate(probe)]
     name = names[i][axis] if names[i] else ""
     new, others = list(probe), 0
 
@@ -231,7 +179,7 @@ def _of_masks(value: Any) -> Iterator[tuple[str, Any]]:
 def _cut(value: Any, size: int, to: int) -> Any:
     """All that is `size` long cut down, axes of tensors and lists."""
     if isinstance(value, (list, tuple)):
-        kept = value[:to] if len(value) == size and not [*_tensors(value)] else value
+        kept = value[:to] if len(value) == size and not [*tensors_in(value)] else value
         return type(value)(_cut(item, size, to) for item in kept)
     if isinstance(value, Tensor):
         for axis, n in enumerate(value.shape):
@@ -257,16 +205,8 @@ def _is_ids(value: Any) -> bool:
     return isinstance(value, Tensor) and value.dtype == torch.long
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-
-
 def _largest(value: Any) -> float:
-    floats = (x for x in _tensors(value) if x.numel() and x.is_floating_point())
+    floats = (x for x in tensors_in(value) if x.numel() and x.is_floating_point())
     return max((x.abs().max().item() for x in floats), default=0)
 
 
@@ -274,13 +214,13 @@ def _is_finite(value: Any) -> bool:
     if isinstance(value, Raised) or value is None:
         return False
     values = [*value.values()] if isinstance(value, dict) else value
-    return all(x.isfinite().all() for x in _tensors(values))
+    return all(x.isfinite().all() for x in tensors_in(values))
 
 
 def in_float64(exercise: Exercise) -> tuple | None:
     """The first probe in float64; None where it has no float tensor, or a right answer fails."""
     args = tuple(doubled(arg) for arg in exercise.probes[0])
-    has_any = any(x.dtype == torch.float64 for x in _tensors(args))
+    has_any = any(x.dtype == torch.float64 for x in tensors_in(args))
     return args if has_any and all_agree(exercise, args) else None
 
 
@@ -293,10 +233,10 @@ def doubled(value: Any) -> Any:
 
 def smaller(exercise: Exercise, args: tuple) -> Iterator[tuple]:
     """Smaller forms of an input, the smallest first, on which all right answers agree."""
-    if any(_is_ids(x) for x in _tensors(args)):
+    if any(_is_ids(x) for x in tensors_in(args)):
         return
     forms = [args]
-    while sizes := [n for x in _tensors(forms[-1]) for n in x.shape if n > 2]:
+    while sizes := [n for x in tensors_in(forms[-1]) for n in x.shape if n > 2]:
         size = max(sizes)
         cuts = (tuple(_cut(x, size, to) for x in forms[-1]) for to in (max(2, size // 2), size - 1))
         fitting = next((cut for cut in cuts if all_agree(exercise, cut)), None)

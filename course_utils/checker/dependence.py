@@ -1,0 +1,128 @@
+"""What an answer depends on: facts got by changing an argument, a row of it, or the batch.
+
+Each is a finding (see findings.py): `(trial) -> sentence or None`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_utils.checker.generic_inputs import Trial, comparable, is_floats, part_of, parts
+from course_utils.checker.values import gap
+
+_LONGEST = 8  # rows of an argument that are changed one by one
+
+
+def no_influence(trial: Trial) -> str | None:
+    """An argument that changes the right result but not the given one, or the other way round."""
+    for i in range(len(trial.inputs[0])):
+        changed = [_changed(p[i]) for p in trial.inputs]
+        if any(c is None for c in changed):
+            continue
+        pairs = trial.both([(*p[:i], c, *p[i + 1 :]) for p, c in zip(trial.inputs, changed)])
+        if pairs is None:
+            continue
+        due = [gap(a, b).size > 1 for a, (b, _) in zip(trial.due, pairs)]
+        seen = [gap(a, b).size > 1 for a, (_, b) in zip(trial.given, pairs)]
+        name = trial.exercise.argument(i)
+        if all(due) and not any(seen):
+            return f"what is returned does not change when `{name}` changes; it should"
+        if all(seen) and not any(due):
+            return f"what is returned changes when `{name}` changes; it should not"
+    return None
+
+
+def _changed(value: Any) -> Any:
+    """Another value of the same kind, or None where none is sure to be allowed."""
+    if is_floats(value) and value.numel() > 1 and not ((value >= 0) & (value <= 1)).all():
+        return value + torch.linspace(0.3, 1.7, value.numel()).reshape(value.shape)
+    return (not value) if isinstance(value, bool) else None
+
+
+def rows_mixed_up(trial: Trial) -> str | None:
+    """Which rows of the result depend on which rows of an argument."""
+    for i, argument in enumerate(trial.inputs[0]):
+        if _changed(argument) is None or isinstance(argument, bool):
+            continue
+        axes = ((-2, "row"), (0, "sentence")) if argument.dim() > 2 else ((0, "row"),)
+        for axis, row in axes:
+            if sentence := _dependence(trial, i, axis, row):
+                return sentence
+    return None
+
+
+def _dependence(trial: Trial, i: int, axis: int, row: str) -> str | None:
+    """The first pair of rows that depend on each other wrongly, on every input that has them."""
+    name, least = trial.exercise.argument(i), 3 if row == "sentence" else 2
+    of_inputs: list[tuple[Tensor, Tensor]] = []  # which rows (p, q) should move, and do
+    key = None
+    for args, due, given in zip(trial.inputs, trial.due, trial.given):
+        size = args[i].shape[axis]
+        if not 2 <= size <= _LONGEST:
+            continue
+        pairs = trial.both(
+            [(*args[:i], _moved_row(args[i], axis, p), *args[i + 1 :]) for p in range(size)]
+        )
+        key, right, wrong = next(
+            (
+                part
+                for part in parts(due, given)
+                if comparable(*part[1:]) and part[1].dim() >= least
+            ),
+            (None, None, None),
+        )
+        if pairs is None or right is None:
+            return None
+        moved = [(part_of(a, key), part_of(b, key)) for a, b in pairs]
+        if not all(comparable(a, right) and comparable(b, wrong) for a, b in moved):
+            return None
+        of_inputs.append(tuple(
+            torch.stack([_moved(x, y, axis) for x, y in zip([old] * size, new)])
+            for old, new in ((right, [a for a, _ in moved]), (wrong, [b for _, b in moved]))
+        ))  # fmt: skip
+    if not of_inputs:
+        return None
+    least_size = [min(t.shape[d] for t, _ in of_inputs) for d in (0, 1)]
+    due, seen = (
+        torch.stack([x[k][: least_size[0], : least_size[1]] for x in of_inputs]) for k in (0, 1)
+    )  # (inputs, p, q)
+    of = f"`{key}`" if isinstance(key, str) and not key.startswith("entry") else key or "the result"
+    for p, q in ((~due.any(0)) & seen.all(0)).nonzero().tolist():
+        return f"{row} {q} of {of} depends on {row} {p} of `{name}`; it must not"
+    for p, q in (due.all(0) & ~seen.any(0)).nonzero().tolist():
+        return f"{row} {q} of {of} does not depend on {row} {p} of `{name}`; it should"
+    return None
+
+
+def _moved_row(x: Tensor, axis: int, p: int) -> Tensor:
+    other = x.clone()
+    row = other.select(axis, p)
+    row += torch.linspace(0.7, 1.6, row.numel()).reshape(row.shape)
+    return other
+
+
+def _moved(before: Tensor, after: Tensor, axis: int) -> Tensor:
+    """Which rows along an axis have changed by more than rounding."""
+    moved = ((after - before).abs() > 1e-4 * (1 + before.abs())) | (after.isnan() != before.isnan())
+    others = [d for d in range(moved.dim()) if d != axis % moved.dim()]
+    return moved.any(dim=others) if others else moved
+
+
+def batch_mixed_up(trial: Trial) -> str | None:
+    """Right for every sentence alone, wrong for several together."""
+    told = False
+    for args, right, given in zip(trial.inputs, trial.due, trial.given):
+        sizes = {a.shape[0] for a in args if isinstance(a, Tensor) and a.dim() > 1}
+        if len(sizes) != 1 or not comparable(right, given) or right.shape[:1] != (*sizes,):
+            return None
+        (batch,) = sizes
+        cut = [isinstance(a, Tensor) and a.dim() > 0 and a.shape[0] == batch for a in args]
+        alone = [tuple(a[b : b + 1] if c else a for a, c in zip(args, cut)) for b in range(batch)]
+        pairs = trial.both(alone)
+        if pairs is None or not all(gap(a, b).size <= 1 for a, b in pairs):
+            return None
+        if not all(gap(right[b : b + 1], a).size <= 1 for b, (a, _) in enumerate(pairs)):
+            return None
+        told |= batch > 1 and gap(right, given).size > 1
+    return "each entry of the batch alone comes out right; together they do not" if told else None

@@ -1,0 +1,150 @@
+"""An answer with its runs: what it gives on the probes and on further inputs, and what is due."""
+
+import functools
+import itertools
+import time
+from typing import Any
+
+from course_utils.checker.exercise import Exercise, Mistake
+from course_utils.checker.runner import Run, Session, outcome, run_answer
+from course_utils.checker.values import Gap, Raised, gap, nearly, numbers_in, typed
+from course_utils.checker.verdict import Case, outcome_of
+from course_utils.checker.widen import FAR, doubled, smaller, usual, widened
+
+_SEVERAL = 4  # inputs on which a part is right that is called so, and small ones for a name
+
+
+class Examined:
+    """One answer with its runs; `end` is when everything must be said."""
+
+    def __init__(self, exercise: Exercise, answer: Any, session: Session, end: float):
+        self.exercise, self.answer, self.session, self.end = exercise, answer, session, end
+        self.given = [run.value for run in session.runs]
+        self.due = [outcome_of(exercise, (), i) for i in range(len(exercise.probes))]
+        if exercise.kind == "value":
+            self.given = [typed(*pair) for pair in zip(self.due, self.given)]
+        self.gaps = [gap(a, b) for a, b in zip(self.due, self.given, strict=True)]
+        self.facts = self._side_effects()
+
+    def _held(self, case: Case | None) -> tuple[str, ...]:
+        """The parts of an outcome that are right on every input, and there are several."""
+        if case is None or not isinstance(case.expected, dict):
+            return ()
+        inputs = [*usual(self.exercise), *(args for _, args in widened(self.exercise)[::3])]
+        pairs = [*zip(self.due, self.given), *zip(self._right(inputs), self._values(inputs))]
+        if len(pairs) < _SEVERAL or not all(isinstance(x, dict) for pair in pairs for x in pair):
+            return ()
+        return tuple(
+            part for part in case.expected
+            if all(gap(a.get(part), b.get(part)).size <= 1 for a, b in pairs)
+        )  # fmt: skip
+
+    def _telling(self, named: tuple[Mistake, ...] = ()) -> int:
+        """The input to show: one that raises, else one whose form differs, else the smallest.
+
+        Of two mistakes both show on it.
+        """
+        alone = [(m,) for m in named if len(named) > 1]
+        wrong = [i for i, g in enumerate(self.gaps) if g.size > 1]
+        return min(
+            wrong,
+            key=lambda i: (
+                any(gap(outcome_of(self.exercise, m, i), self.given[i]).size <= 1 for m in alone),
+                not isinstance(self.given[i], Raised),
+                not self.gaps[i].of_form,
+                numbers_in(self.exercise.probes[i]),
+            ),
+        )
+
+    def _holds(self, some: tuple[Mistake, ...]) -> bool:
+        """Whether mistakes that explain the probes explain further inputs as well.
+
+        On generic inputs, and on those that may be shown, they give what came; where numbers are
+        large they are not wrong where the answer is right.
+        """
+        for args, due, came, as_given in self._further:
+            (made,) = self._right([args], some)
+            if as_given and gap(made, came).size > 1 and not isinstance(made, Raised):
+                return False
+            if not as_given and gap(due, came).size <= 1 < gap(due, made).size:
+                return False
+        return True
+
+    @functools.cached_property
+    def _further(self) -> list[tuple[tuple, Any, Any, bool]]:
+        """More inputs, what is due and given, and whether an explanation must give that too."""
+        exercise = self.exercise
+        if exercise.kind == "value":
+            return []
+        small = itertools.islice(smaller(exercise, exercise.probes[self._telling()]), _SEVERAL)
+        inputs = [*usual(exercise), *small, *usual(exercise, FAR), *usual(exercise, 4 * FAR)]
+        large = len(inputs) - len(usual(exercise, FAR)) - len(usual(exercise, 4 * FAR))
+        rows = zip(inputs, self._right(inputs), self._values(inputs))
+        return [
+            (args, due, came, k < large)
+            for k, (args, due, came) in enumerate(rows)
+            if not len(usual(exercise)) <= k < large or gap(due, came).size > 1
+        ]
+
+    def _right(self, inputs: list[tuple], mistakes: tuple[Mistake, ...] = ()) -> list[Any]:
+        """What the reference gives, with mistakes or without."""
+        answer = self.exercise.combine(*mistakes).answer
+        return [outcome(self.exercise.play, answer, args, 0) for args in inputs]
+
+    def _values(self, inputs: list[tuple]) -> list[Any]:
+        """What the answer gives, as far as it comes in time."""
+        return [run.value for run in self._play(inputs)]
+
+    def _side_effects(self) -> list[str]:
+        found, session = [], self.session
+        if self.exercise.kind == "value":
+            return found
+        changed = sorted({i for run in session.runs for i in run.changed})
+        for name in map(self.exercise.argument, changed):
+            found.append(f"it changes its input {name} in place: work on a copy")
+        first = self.given[0]
+        if gap(first, session.repeated.value).size > 1:
+            found.append("it gives different answers to the same input: is it random?")
+        elif (
+            not changed
+            and self.gaps[0].size <= 1
+            and gap(_twice(self.exercise), session.again.value).size > 1
+        ):
+            found.append("called once more with the same tensors it gives something else")
+        return found
+
+    def _by_rounding(self, args: tuple, due: Any, given: Any) -> bool:
+        """Whether in float64 it is right, and in float32 off by what its own rounding makes."""
+        exact = doubled(args)
+        right, own = self._right([exact]), self._values([exact])
+        return bool(own) and gap(right[0], own[0]).size <= 1 and nearly(due, given)
+
+    def _play(self, inputs: list[tuple]) -> list[Run]:
+        """The answer on other inputs; those runs that came to an end."""
+        left = max(0.2, self.end - time.process_time())
+        runs = run_answer(self.exercise.play, self.answer, inputs, left).runs
+        return [run for run in runs if not run.timed_out]
+
+    def _small(self, i: int, named: tuple[Mistake, ...]) -> tuple[Case, Gap]:
+        """Probe `i`, or a smaller input on which the same shows, whole numbers where that can be.
+
+        Of two mistakes both show on it: neither alone gives what was given.
+        """
+        exercise, given, found = self.exercise, self.given[i], self.gaps[i]
+        case = Case(exercise.probes[i], self.due[i], given, found.index)
+        for args in smaller(exercise, case.args) if exercise.kind != "value" else ():
+            values = self._values([args]) if time.process_time() < self.end else []
+            if not values or isinstance(values[0], Raised) != isinstance(given, Raised):
+                continue
+            (due,), alone = self._right([args]), [(m,) for m in named if len(named) > 1]
+            less = gap(due, values[0])
+            both = all(gap(*self._right([args], m), values[0]).size > 1 for m in alone)
+            if less.size > 1 and bool(less.fact) == bool(found.fact) and both:
+                return Case(args, due, values[0], less.index), less
+        return case, found
+
+
+@functools.cache
+def _twice(exercise: Exercise) -> Any:
+    """What is right on the second call with the tensors of the first probe."""
+    return outcome(exercise.play, exercise.variant(), exercise.probes[0], 0, times=2)

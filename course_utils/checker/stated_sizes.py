@@ -1,0 +1,71 @@
+"""What an exercise fixes: which axes of its arguments must have one size."""
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+from course_utils.checker.exercise import Exercise
+
+_SHAPE = re.compile(
+    r"((?:\w+(?:, | and ))*\w+): (?:[a-z]+ )*?(?:\([^()]*\), each )?\(([^()]*)\)( or \()?"
+)
+
+
+@functools.cache
+def stated(exercise: Exercise) -> dict[str, tuple[str, ...]]:
+    """The names of the axes of arguments, where the docstring says them: queries: (B, Tq, d)."""
+    forward = getattr(exercise.solution, "forward", None)
+    text = " ".join(f"{exercise.solution.__doc__} {getattr(forward, '__doc__', '')}".split())
+    return {
+        name: tuple(axis.strip() for axis in axes.rstrip(",").split(","))
+        for names, axes, several in _SHAPE.findall(text)
+        if not several
+        for name in re.split(", | and ", names)
+    }
+
+
+@functools.cache
+def _named(exercise: Exercise) -> list[tuple[str, ...]]:
+    """The names of the axes of each argument, of a tensor or of several alike.
+
+    Where the docstring is silent, axes that have the same sizes in all probes have one name.
+    """
+    found, of_sizes = [], {}
+    for i, column in enumerate(zip(*exercise.probes)):
+        names = stated(exercise).get(exercise.argument(i), ())
+        shapes = [{x.shape for x in tensors_in(value)} for value in column]
+        if all(len(s) == 1 for s in shapes) and len({len(*s) for s in shapes}) == 1:
+            sizes = [*zip(*(shape for (shape,) in shapes))]
+            if len(names) == len(sizes):
+                of_sizes |= dict(zip(sizes, names))
+            else:
+                names = tuple(of_sizes.get(n, str(n)) for n in sizes)
+        found.append(names)
+    return found
+
+
+def axes_of(exercise: Exercise, i: int, value: Any) -> tuple[str, ...]:
+    """The names of the axes of argument `i`; none where they are not known."""
+    names = _named(exercise)[i]
+    return names if {x.dim() for x in tensors_in(value)} == {len(names)} else ()
+
+
+def as_stated(exercise: Exercise, args: tuple) -> bool:
+    """Whether axes of one name have one size, in all arguments."""
+    sizes: dict[str, set[int]] = {}
+    for i, value in enumerate(args):
+        for axis, name in enumerate(axes_of(exercise, i, value)):
+            known = {int(name)} if name.isdigit() else set()
+            sizes.setdefault(name, known).update(x.shape[axis] for x in tensors_in(value))
+    return all(len(found) == 1 for found in sizes.values())
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
