@@ -127,6 +127,12 @@ CHAPTERS = (
             "byte-pair encoding from bytes, equal to the library's; how large a vocabulary; "
             "numbers, spelling and other scripts on a trained translator",
             "what a model reads"),
+    Chapter("21_pictures", "Pictures", "图像", "Since 2017",
+            "Can the same encoder read a picture, and what must it learn that a convolution is "
+            "given?",
+            "patches as words, a vision Transformer, where it looks; a small convolutional net "
+            "beside it, with little data and much",
+            "patches as words"),
     Chapter("15_mistakes_clinic", "Mistakes clinic", "纠错门诊", "Review",
             "Which of these sentences hold, and what would show it?",
             "sixty sentences of five study notes, some right, some not: guess, then run",

@@ -65,6 +65,8 @@ TAGS = {
     "activation": "Without an activation between them, two linear layers are one.",
     "residual": "A residual connection adds the stream as it was before the sub-layer.",
     "block order": "Attention first, then the network; each reads what the last one left.",
+    "patches": "A patch keeps its rows and columns together; patches follow each other row by row.",
+    "class token": "The class token stands at 0, with a position of its own; patches begin at 1.",
     "frozen base": "The pre-trained weights stay as they are; only what is added is trained.",
     "neutral start": "The way up starts at zero, the way down does not: at first nothing changes.",
     "low rank": "LoRA adds alpha / r times B A: down to r numbers, then up again.",

@@ -70,3 +70,19 @@ def test_shapes_of_one_size_differ():
     means = [area[labels == i].mean().item() for i in range(len(SHAPES))]
     assert means[0] > means[3]  # a disc is more than its ring
     assert means[1] > means[4]  # a square more than a cross
+
+
+def test_only_the_shapes_that_are_asked_for():
+    """Labels are places among them."""
+    options = {"clutter": 0, "noise": 0.0}
+    few = ("ring", "cross")
+    _, labels, masks = drawn_pictures(40, 16, shapes=few, **options)
+    assert labels.unique().tolist() == [0, 1]
+    for label, inside in ((0, False), (1, True)):  # a ring is empty in its middle, a cross is not
+        for mask in masks[labels == label]:
+            row, column = mask.nonzero().float().mean(0).round().long()
+            assert mask[row, column].item() == inside
+    with pytest.raises(ValueError, match="shapes are some of disc, .* got star"):
+        drawn_pictures(1, shapes=("star",))
+    with pytest.raises(ValueError, match="got none"):
+        drawn_pictures(1, shapes=())

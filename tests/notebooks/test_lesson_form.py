@@ -31,6 +31,7 @@ CHAPTERS = (
     "17_todays_blocks",
     "18_exact_and_fast",
     "20_tokens",
+    "21_pictures",
     "16_recall",
 )
 PATHS = [ROOT / "notebooks" / f"{name}.ipynb" for name in CHAPTERS]
