@@ -201,7 +201,7 @@ def _next(
     in the text. Count every two neighbours within a word, each as often as the word occurs, and
     return the most frequent pair with its count: `[left, right, count]`. Of equally frequent pairs
     the smaller one wins (compare as Python compares tuples). Neighbours are counted place by
-    place: `[7, 7, 7]` has two of them.
+    place: `[7, 7, 7]` has two pairs.
     """,
     reference=_next,
     probes=[
