@@ -107,10 +107,12 @@ CARDS = [
         "1, whatever E is.",
     ),
     card(
-        "mixture", "block", "counting", "",
-        "Several feed-forward networks, of which each token uses a few: what is that called?",
-        Keyword("mixture of experts", ["MoE", "experts", "mixture-of-experts"],
-                {"ensemble": "There every member answers; here a router chooses."}),
-        "A mixture of experts; the router chooses for each token.",
+        "router", "block", "counting", "",
+        "A mixture of experts: what is the small linear layer called that chooses experts for a "
+        "token?",
+        Keyword("router", ["the router", "gating network", "gate"],
+                {"expert": "The experts are what is chosen.",
+                 "attention": "Attention chooses tokens; here a network is chosen."}),
+        "The router, in older papers the gating network: a softmax over the experts, the best k.",
     ),
 ]  # fmt: skip

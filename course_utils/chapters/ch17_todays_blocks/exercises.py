@@ -644,8 +644,8 @@ def grouped_attention(q, k, v):
     return scores.softmax(dim=-1) @ v
 
 
-def _heads_that_fit(*, parts=2, bytes_each=2, layers=32, size=128):
-    return 2**32 // (parts * bytes_each * layers * size * 32768)
+def _heads_that_fit(*, parts=2, bytes_each=2, layers=24, gib=2**30):
+    return 3 * gib // (parts * bytes_each * layers * 64 * 65_536)
 
 
 @exercise(
@@ -656,8 +656,8 @@ def _heads_that_fit(*, parts=2, bytes_each=2, layers=32, size=128):
     difficulty=2,
     trains="key heads from a budget of memory",
     text="""
-    A model of 32 layers has 32 query heads of size 128 and stores its cache in half precision, 2
-    bytes a number. It is to read 32,768 tokens, and its cache may take 4 GiB ($2^{32}$ bytes).
+    A model of 24 layers has 16 query heads of size 64 and stores its cache in half precision, 2
+    bytes a number. It is to read 65,536 tokens, and its cache may take 3 GiB (3 · $2^{30}$ bytes).
     How many key heads a layer can it have at most?
     """,
     mistakes=worked_out(
@@ -677,25 +677,25 @@ def _heads_that_fit(*, parts=2, bytes_each=2, layers=32, size=128):
         wrong(
             "one layer is counted",
             "counting",
-            "Each of the 32 layers has a cache of its own.",
+            "Each of the 24 layers has a cache of its own.",
             layers=1,
         ),
         wrong(
-            "a head's size is taken for d_model",
-            "counting",
-            "One key of one head has 128 numbers, not 32 times as many.",
-            size=128 * 32,
+            "a GiB is taken for a billion bytes",
+            "memory",
+            "A GiB is 2^30 bytes, 7 % more than a billion.",
+            gib=10**9,
         ),
     ),
     hints=[
         "How many numbers does one key head store for one token, in one layer?",
-        "Keys and values, 128 numbers each, 2 bytes each, 32 layers, 32,768 tokens.",
-        "One key head costs half a GiB in all.",
+        "Keys and values, 64 numbers each, 2 bytes each, 24 layers, 65,536 tokens.",
+        "One key head costs 3/8 of a GiB in all.",
     ],
 )
 def key_heads_that_fit():
-    """Key heads with which the cache takes 4 GiB."""
-    return 8
+    """Key heads with which the cache takes 3 GiB."""
+    return 3 * 2**30 // (2 * 24 * 64 * 65_536 * 2)
 
 
 def _shares(logits, k, *, renormalise="yes", which="largest", axis=-1, softmax="over all", more=0):
