@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Mistake, wrong
-from course_utils.checker.values import gap
+from course_utils.checker.values import Typed, gap
 
 SOFTMAX_TWICE = wrong(
     "the softmax is applied twice",
@@ -81,7 +81,7 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
     """
     single = list(itertools.chain(*mistakes))
     known = [(m, work(**m.switches)) for m in single]
-    numbers = [work(), *(number for _, number in known)]
+    numbers = [Typed(n) for n in (work(), *(number for _, number in known))]
     for a, b in itertools.combinations(single, 2):
         if a.name == b.name or a.switches.keys() & b.switches.keys():
             continue
@@ -90,7 +90,7 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
             continue
         both = replace(a, name=f"{a.name}, and {b.name}", why=f"{a.why} {b.why}")
         known.append((both, number))
-        numbers.append(number)
+        numbers.append(Typed(number))
     return [[replace(m, switches={"answer": number})] for m, number in known]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import Run, Session, outcome, run_answer
 from course_utils.checker.values import Gap, Raised, gap, nearly, numbers_in, typed
-from course_utils.checker.verdict import Case, outcome_of
+from course_utils.checker.verdict import Case, asks_for_a_set, outcome_of
 from course_utils.checker.widen import FAR, doubled, smaller, usual, widened
 
 _SEVERAL = 4  # inputs on which a part is right that is called so, and small ones for a name
@@ -22,7 +22,8 @@ class Examined:
         self.given = [run.value for run in session.runs]
         self.due = [outcome_of(exercise, (), i) for i in range(len(exercise.probes))]
         if exercise.kind == "value":
-            self.given = [typed(*pair) for pair in zip(self.due, self.given)]
+            in_order = not asks_for_a_set(exercise)
+            self.given = [typed(*pair, in_order) for pair in zip(self.due, self.given)]
         self.gaps = [gap(a, b) for a, b in zip(self.due, self.given, strict=True)]
         self.facts = self._side_effects()
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from course_utils.checker.values import Typed
+
 TAGS = {
     "softmax axis": "A softmax runs over the keys: each query shares out a weight of 1.",
     "mask axis": "A padding mask hides keys, so it varies along the last axis of the scores.",
@@ -270,4 +272,4 @@ def exercise(
 
 
 def _the_value(answer):
-    return answer
+    return Typed(answer) if type(answer) is float else answer

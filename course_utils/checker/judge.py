@@ -100,7 +100,7 @@ class _Judge(Examined):
                 self.facts.append(
                     "something else is wrong too, and several things could explain it"
                 )
-            return self._wrong(case, "mistake", named)
+            return dataclasses.replace(self._wrong(case, "mistake", named), whole=complete)
         if self.exercise.kind == "value":
             return self._wrong_value(case)
         return self._without_a_name(i, case, found)

@@ -56,7 +56,7 @@ def repair(
             good = [e for e, x in zip(more, found) if x is True]
             if good:
                 tried = f"it is right on all {len(inputs)} inputs tried"
-                return f"{_place(good)}: with this one change {tried}"
+                return f"{_place(good, code)}: with this one change {tried}"
             edits, first = edits + more, first + found
             if time.process_time() >= end:
                 break
@@ -77,8 +77,8 @@ def repair(
             if good:
                 name = mistake.name[:1].upper() + mistake.name[1:]
                 return (
-                    f"{_place(good)}. With that change, what is left is this mistake: {name}. "
-                    f"{mistake.why}"
+                    f"{_place(good, code)}. With that change, what is left is this mistake: "
+                    f"{name}. {mistake.why}"
                 )
     return ""
 
@@ -110,9 +110,16 @@ def _only_computes(code: Code) -> bool:
     return not imports and not names & _MORE_THAN_COMPUTING
 
 
-def _place(good: list[Edit]) -> str:
+def _place(good: list[Edit], code: Code) -> str:
     """Where the change of the smallest piece of code is, and of what kind."""
     edit = min(good, key=lambda e: len(ast.unparse(e.node)))
     shown = ast.unparse(edit.node).split("\n")[0]
     shown = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 4] + " ..."
-    return f"In line {edit.node.lineno}, at `{shown}`, {edit.words}"
+    alike = sorted(
+        n.col_offset
+        for n in ast.walk(code.tree)
+        if getattr(n, "lineno", 0) == edit.node.lineno and ast.dump(n) == ast.dump(edit.node)
+    )
+    which = alike.index(edit.node.col_offset) + 1 if len(set(alike)) > 1 else 0
+    shown = f"`{shown}` (number {which} of {len(alike)})" if which else f"`{shown}`"
+    return f"In line {edit.node.lineno}, at {shown}, {edit.words}"

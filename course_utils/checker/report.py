@@ -107,8 +107,10 @@ class Result:
     def _sentences(self) -> list[str]:
         """The names with their reasons, then what was measured, then the facts."""
         named = [f"{_upper(m.name)}. {m.why}" for m in self.verdict.mistakes]
-        if named:
+        if named and self.verdict.whole:
             named.insert(0, f"Your result is what comes out when {_count(len(named))} made:")
+        elif named:
+            named.insert(0, _upper(f"{_count(len(named))} made:"))
         facts = (*self.verdict.measured, *self.verdict.facts)
         return named + [_upper(fact) + ("" if fact[-1] in ".?!" else ".") for fact in facts]
 
@@ -121,7 +123,8 @@ class Result:
         if case is None:
             return []
         if self.exercise.kind == "value":  # the right value is not given away
-            return [("given", show(case.given))]
+            small = isinstance(case.given, float) and 0 < abs(case.given) < 1e-3
+            return [("given", f"{case.given:.4g}" if small else show(case.given))]
         rows = [(self.exercise.argument(i), self._argument(arg)) for i, arg in enumerate(case.args)]
         if self.status != "time":
             expected, given, equal = _without_equal_parts(case.expected, case.given)

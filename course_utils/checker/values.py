@@ -3,7 +3,7 @@
 import math
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -17,9 +17,14 @@ _KINDS = {"bool": "true/false values", "int": "whole numbers", "float": "floatin
 
 @dataclass(frozen=True)
 class Opaque:
-    """Stands for a returned object that cannot be compared."""
+    """Stands for a returned object; `values` are the numbers of an array of numpy."""
 
     type_name: str
+    values: Any = field(default=None, compare=False)
+
+
+class Typed(float):
+    """A number that was typed: its digits count, however small it is."""
 
 
 TOO_LARGE = Opaque("int too large for a float")
@@ -59,7 +64,7 @@ def freeze(value: Any) -> Any:
         return Opaque("nested tensor") if nested else _dense(value.detach()).cpu().clone()
     if isinstance(value, int) and abs(value) > sys.float_info.max:
         return TOO_LARGE
-    if value is None or type(value) in (bool, int, float, str, Raised):
+    if value is None or type(value) in (bool, int, float, str, Typed, Raised):
         return value
     if isinstance(value, (list, tuple)):
         return [freeze(item) for item in value]
@@ -67,6 +72,8 @@ def freeze(value: Any) -> Any:
         return {str(key): freeze(item) for key, item in value.items()}
     if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a numpy number
         return value.item()
+    if getattr(value, "shape", None) and hasattr(value, "tolist"):
+        return Opaque(type(value).__name__, freeze(value.tolist()))
     if isinstance(value, Real):
         try:
             return float(value)
@@ -187,10 +194,11 @@ def _nan_fact(expected: Tensor, given: Tensor) -> str:
     return f"{bad} of {given.numel()} entries are NaN or infinite" if bad > 0 else ""
 
 
-def typed(expected: Any, given: Any) -> Any:
+def typed(expected: Any, given: Any, in_order: bool = True) -> Any:
     """A frozen answer that was typed, in the form of what is due where its meaning is plain.
 
-    Letters may stand apart or in a list ("c, d, b, a"), a token without its brackets ("bos").
+    Letters may stand apart or in a list ("c, d, b, a"), a token without its brackets ("bos");
+    where their order is not asked, they are put in order.
     """
     if not isinstance(expected, str):
         return given
@@ -198,6 +206,7 @@ def typed(expected: Any, given: Any) -> Any:
         given = "".join(given)
     if isinstance(given, str):
         bare, own = (re.sub(r"[\W_]", "", text) for text in (given, expected))
+        bare = bare if in_order else "".join(sorted(set(bare.lower())))
         if own and bare.lower() == own.lower():
             return expected
         return bare if own == expected else given
@@ -220,12 +229,17 @@ def _number_gap(expected: float, given: Any) -> Gap:
         return Gap(0.0 if str(float(given)) == str(float(expected)) else math.inf, f"it is {given}")
     if float(expected).is_integer() and float(given).is_integer():  # counts are exact
         return Gap(0.0 if expected == given else math.inf)
-    return Gap(abs(expected - given) / (ATOL + TYPED * abs(expected)))
+    size = abs(expected)
+    least = ATOL * min(1.0, 100 * size) if isinstance(expected, Typed) and size else ATOL
+    return Gap(abs(expected - given) / (least + TYPED * size))
 
 
 def _list_gap(expected: list, given: Any) -> Gap:
-    if isinstance(given, Tensor) and not (expected and isinstance(expected[0], Tensor)):
-        given = given.tolist()
+    if not (expected and isinstance(expected[0], Tensor)):
+        if isinstance(given, Tensor):
+            given = given.tolist()
+        elif isinstance(given, Opaque) and given.values is not None:
+            given = given.values
     if not isinstance(given, list):
         return Gap(math.inf, f"it is {article(given)}, not {len(expected)} values")
     if len(given) != len(expected):

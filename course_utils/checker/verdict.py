@@ -32,7 +32,8 @@ class Verdict:
     the library's own), "unfinished" (the placeholder still raises), "not attempted" and "not
     checked" (nothing to check was given). `measured` is what experiments tell of a wrong answer
     without a name; `held` names the parts of an outcome that are right on every input tried;
-    `tried` counts the inputs on which a right one was right.
+    `tried` counts the inputs on which a right one was right; `whole` tells whether the named
+    mistakes explain all of what came.
     """
 
     status: str
@@ -43,6 +44,7 @@ class Verdict:
     measured: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
     tried: int = 0
+    whole: bool = True
 
 
 @functools.cache
@@ -79,6 +81,13 @@ def name_mistakes(
     return (), False
 
 
+def asks_for_a_set(exercise: Exercise) -> bool:
+    """Whether letters are asked for of which there may be more or fewer, in any order."""
+    known = [exercise.solution(), *(m.switches["answer"] for m in exercise.mistakes)]
+    letters = all(isinstance(x, str) and list(x) == sorted(set(x)) for x in known)
+    return letters and len({len(x) for x in known}) > 1
+
+
 def typed_fact(exercise: Exercise, given: Any) -> str:
     """Something true and of use about a typed answer that is wrong."""
     due = freeze(exercise.solution())
@@ -97,8 +106,8 @@ def typed_fact(exercise: Exercise, given: Any) -> str:
         same = sum(gap(a, b).size <= 1 for a, b in zip(due, given))
         if size > 1:
             return f"of the {size} {what}, {same or 'none'} {'is' if same < 2 else 'are'} right"
-    number = type(due) in (int, float) and type(given) in (int, float) and math.isfinite(given)
-    if not number or not math.isfinite(due):
+    numbers = all(isinstance(x, (int, float)) and type(x) is not bool for x in (due, given))
+    if not numbers or not (math.isfinite(given) and math.isfinite(due)):
         return ""
     if type(due) is int and not float(given).is_integer():
         return "a whole number is asked"

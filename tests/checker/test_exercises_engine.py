@@ -16,6 +16,7 @@ from torch import nn
 
 from course_utils.checker import catalogue, check, runner, source
 from course_utils.checker.exercise import Exercise, call, exercise, wrong
+from course_utils.checker.report import Result
 from course_utils.checker.shown import show
 from course_utils.checker.values import Opaque, Raised, freeze, gap
 from course_utils.checker.verdict import outcome_of
@@ -459,6 +460,7 @@ def test_two_explanations_name_what_they_share():
     verdict = judge_answer(found, lambda x: 2 * x + 100)
     assert [m.name for m in verdict.mistakes] == ["a"]
     assert "something else is wrong too" in " ".join(verdict.facts)
+    assert "This mistake is made:" in str(Result(found, verdict))
     assert judge_answer(found, lambda x: 7 * x).status == "wrong"
 
 

@@ -431,6 +431,13 @@ def leave_one_out(x, y, width):
     return torch.softmax(scores.masked_fill(itself, -math.inf), dim=1) @ y
 
 
+# keys 0, 1, 6 with values 10, 20, 60: what a Gaussian kernel of width 1 predicts at 4
+_OF_WIDTH_1 = sum(
+    value * weight / sum(math.exp(-(d**2) / 2) for d in (4, 3, 2))
+    for value, weight in zip((10, 20, 60), (math.exp(-(d**2) / 2) for d in (4, 3, 2)))
+)
+
+
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
@@ -466,11 +473,50 @@ def leave_one_out(x, y, width):
             answer=44,
         ),
         wrong(
+            "only the two neighbours of the query are averaged",
+            "averaging",
+            "Average pooling asks for no neighbours: all three values count.",
+            answer=40,
+        ),
+        wrong(
+            "the smallest and the largest value are averaged",
+            "averaging",
+            "There are three values, and each has a weight of 1/3.",
+            answer=35,
+        ),
+        wrong(
+            "the values are weighted by their keys",
+            "averaging",
+            "Average pooling does not look at keys: all weights are 1/3.",
+            {"answer": 380},
+            answer=380 / 7,
+        ),
+        wrong(
+            "the values are weighted by how near or how far their keys are",
+            "averaging",
+            "Average pooling ignores the query, and so all distances: all weights are 1/3.",
+            {"answer": (10 / 4 + 20 / 3 + 60 / 2) / (1 / 4 + 1 / 3 + 1 / 2)},
+            {"answer": (4 * 10 + 3 * 20 + 2 * 60) / 9},
+            answer=_OF_WIDTH_1,
+        ),
+        wrong(
+            "the query is averaged with the values",
+            "role of q, k, v",
+            "A query asks; what is averaged are the three values.",
+            answer=(10 + 20 + 60 + 4) / 4,
+        ),
+        wrong(
             "the keys are averaged, not their values",
             "role of q, k, v",
             "Keys say where, values say what: the values are averaged.",
             {"answer": 7},
             answer=7 / 3,
+        ),
+        wrong(
+            "the keys are averaged, not their values, and only the two neighbours",
+            "role of q, k, v",
+            "Keys say where, values say what; and all three values count.",
+            answer=3.5,
         ),
         wrong(
             "the query is given",
@@ -526,7 +572,7 @@ def average_pooling_answer():
             answer=40,
         ),
         wrong(
-            "the prediction is taken to be 0 / 0",
+            "all weights are taken to go to 0, or their quotients to be 0 / 0",
             "normalisation",
             "Kernel values all go to 0, but their ratios do not; the softmax keeps only ratios.",
             {"answer": 0},
@@ -549,6 +595,26 @@ def average_pooling_answer():
             "normalisation",
             "Weights sum to 1: as the width goes to 0 one key gets all of it.",
             answer=90,
+        ),
+        wrong(
+            "keys are averaged",
+            "role of q, k, v",
+            "Values are what is averaged; and as the width goes to 0, all the weight goes to one.",
+            {"answer": 3.5},
+            answer=7 / 3,
+        ),
+        wrong(
+            "the weights go with the distance itself",
+            "locality",
+            "A Gaussian falls faster than any power: the ratio of two goes to 0 or infinity.",
+            {"answer": (4 * 10 + 3 * 20 + 2 * 60) / 9},
+            answer=(10 / 4 + 20 / 3 + 60 / 2) / (1 / 4 + 1 / 3 + 1 / 2),
+        ),
+        wrong(
+            "a width of 1 is taken",
+            "locality",
+            "That is the prediction on the way there; let the width go on to 0.",
+            answer=_OF_WIDTH_1,
         ),
     ],
     hints=[

@@ -13,6 +13,7 @@ from course_utils.checker.common import (
     not_low_enough,
     not_shifted,
     unshifted,
+    worked_out,
 )
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw, far_apart
@@ -1137,6 +1138,13 @@ def right_divisor():
     return 20
 
 
+def _most_apart(*, scores=2, sizes="sizes"):
+    """How far apart two scores with w_v = (1, -0.5, 0.5) can be."""
+    one = {"sizes": 2, "signed": 1, "counted": 3, "no bound": math.inf, "positive": 1.5,
+           "squares": 1.5, "length": 1.5**0.5}[sizes]  # fmt: skip
+    return scores * one
+
+
 @exercise(
     kind="value",
     asks="transfer",
@@ -1150,50 +1158,46 @@ def right_divisor():
     the smallest such number?
     """,
     mistakes=[
-        wrong(
-            "one score is bounded, not the difference of two",
-            "score",
-            "A score lies between -2 and 2; two of them can lie at opposite ends.",
-            answer=2,
-        ),
-        wrong(
-            "the signs of w_v are kept",
-            "score",
-            "A feature can be -1 as well as 1, so a negative weight adds as much.",
-            answer=1,
-        ),
-        wrong(
-            "the features are counted",
-            "score",
-            "Each feature counts as much as its weight in w_v.",
-            {"answer": 6},
-            answer=3,
-        ),
-        wrong(
-            "no bound is seen",
-            "score",
-            "tanh never leaves -1 to 1, so large inputs change a score less and less.",
-            answer=math.inf,
-        ),
-        wrong(
-            "the signs of w_v are kept",
-            "score",
-            "A feature can be -1 as well as 1, so a negative weight adds as much.",
-            answer=2,
-        ),
-        wrong(
-            "the negative weight is left out",
-            "score",
-            "With its feature at -1 it adds as much as a positive one.",
-            {"answer": 1.5},
-            answer=3,
-        ),
-        wrong(
-            "the length of w_v is given",
-            "score",
-            "Each feature reaches -1 and 1 by itself, so sizes of weights are added, not squared.",
-            {"answer": 2 * 1.5**0.5},
-            answer=1.5**0.5,
+        *worked_out(
+            _most_apart,
+            wrong(
+                "one score is bounded, not the difference of two",
+                "score",
+                "A score lies between -2 and 2; two of them can lie at opposite ends.",
+                scores=1,
+            ),
+            wrong(
+                "the signs of w_v are kept",
+                "score",
+                "A feature can be -1 as well as 1, so a negative weight adds as much.",
+                sizes="signed",
+            ),
+            wrong(
+                "the features are counted",
+                "score",
+                "Each feature counts as much as its weight in w_v.",
+                sizes="counted",
+            ),
+            wrong(
+                "no bound is seen",
+                "score",
+                "tanh never leaves -1 to 1, so large inputs change a score less and less.",
+                sizes="no bound",
+            ),
+            wrong(
+                "the negative weight is left out",
+                "score",
+                "With its feature at -1 it adds as much as a positive one.",
+                sizes="positive",
+            ),
+            wrong(
+                "the weights are added by their squares",
+                "score",
+                "That is for a length. Each feature reaches -1 and 1 by itself, so the sizes of "
+                "the weights are added, not squared.",
+                {"sizes": "squares"},
+                sizes="length",
+            ),
         ),
     ],
     hints=[

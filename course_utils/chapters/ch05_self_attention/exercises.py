@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from course_utils.checker.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE
+from course_utils.checker.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE, worked_out
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
@@ -635,6 +635,12 @@ def equivariance_gap(layer, x, order):
     return (layer(x[order]) - layer(x)[order]).abs().max()
 
 
+def _multiplications(*, n=10, d=64, products=2, pairs=None, dot=None, maps=0, each=1, scaled=False):
+    """What n tokens of size d take: products of all pairs, projections, and the scaling."""
+    pairs = pairs or n * n
+    return each * products * pairs * (dot or d) + maps * n * d * d + scaled * pairs
+
+
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
@@ -646,52 +652,61 @@ def equivariance_gap(layer, x, order):
     How many multiplications is that? Leave the softmax out.
     """,
     mistakes=[
-        wrong(
-            "only one of the two products is counted",
-            "counting",
-            "Scores take n · n · d multiplications, and the weighted sums as many again.",
-            answer=10 * 10 * 64,
-        ),
-        wrong(
-            "length and size are exchanged",
-            "counting",
-            "Every token meets every token: the length is squared, not the size.",
-            {"answer": 10 * 64 * 64},
-            answer=2 * 10 * 64 * 64,
-        ),
-        wrong(
-            "a dot product is counted as one multiplication",
-            "counting",
-            "A dot product of two vectors of size d takes d multiplications.",
-            {"answer": 10 * 10},
-            answer=2 * 10 * 10,
-        ),
-        wrong(
-            "projections are counted",
-            "counting",
-            "Without parameters there is no W_q, W_k, W_v or W_o.",
-            {"answer": 2 * 10 * 10 * 64 + 4 * 10 * 64 * 64},
-            answer=2 * 10 * 10 * 64 + 3 * 10 * 64 * 64,
-        ),
-        wrong(
-            "a third product is counted",
-            "counting",
-            "Queries, keys and values are all x, but there are two products: scores and "
-            "weighted sums.",
-            answer=3 * 10 * 10 * 64,
-        ),
-        wrong(
-            "additions are counted too",
-            "counting",
-            "Asked are multiplications alone; a dot product of size d has d of them.",
-            answer=4 * 10 * 10 * 64,
-        ),
-        wrong(
-            "only half of the pairs are counted",
-            "counting",
-            "Nothing is hidden here: every token meets every token, itself as well.",
-            {"answer": 2 * 45 * 64},
-            answer=2 * 55 * 64,
+        *worked_out(
+            _multiplications,
+            wrong(
+                "only one of the two products is counted",
+                "counting",
+                "Scores take n · n · d multiplications, and the weighted sums as many again.",
+                products=1,
+            ),
+            wrong(
+                "length and size are exchanged",
+                "counting",
+                "Every token meets every token: the length is squared, not the size.",
+                n=64,
+                d=10,
+            ),
+            wrong(
+                "a dot product is counted as one multiplication",
+                "counting",
+                "A dot product of two vectors of size d takes d multiplications.",
+                dot=1,
+            ),
+            wrong(
+                "projections are counted",
+                "counting",
+                "Without parameters there is no W_q, W_k, W_v or W_o.",
+                {"maps": 4},
+                maps=3,
+            ),
+            wrong(
+                "a third product is counted",
+                "counting",
+                "Queries, keys and values are all x, but there are two products: scores and "
+                "weighted sums.",
+                products=3,
+            ),
+            wrong(
+                "additions are counted too",
+                "counting",
+                "Asked are multiplications alone; a dot product of size d has d of them.",
+                each=2,
+            ),
+            wrong(
+                "only half of the pairs are counted",
+                "counting",
+                "Nothing is hidden here: every token meets every token, itself as well.",
+                {"pairs": 45},
+                pairs=55,
+            ),
+            wrong(
+                "the scaling is counted",
+                "counting",
+                "It would add one operation for each score; asked are those of the two products "
+                "of vectors alone.",
+                scaled=True,
+            ),
         ),
     ],
     hints=[
@@ -1296,27 +1311,29 @@ def stack_multiplications():
     return 50 * 101 * 5 * 64 * 64
 
 
-def _elsewhere(x, *, made="diagonal hidden"):
+def _elsewhere(x, *, made="diagonal hidden", sums="one"):
     T, k = x.shape
     scores = x @ x.T / math.sqrt(k)  # (T, T)
     itself = torch.eye(T, dtype=torch.bool)
     hidden = scores.masked_fill(itself, -math.inf)
-    return {
+    # the first token has no earlier one and the last no later one: each looks at itself
+    ends = torch.zeros(T, dtype=torch.bool).index_fill(0, torch.tensor([0, T - 1]), True)
+    alone = torch.where(itself & ends, 0.0, hidden)
+    above = torch.ones(T, T, dtype=torch.bool).triu(1)
+    weights = {
         "diagonal hidden": lambda: hidden.softmax(-1),
         "plain": lambda: scores.softmax(-1),
         "even": lambda: torch.full_like(scores, 1 / T),
-        "emptied later": lambda: scores.softmax(-1).masked_fill(itself, 0.0),
         "the next": lambda: torch.eye(T, dtype=x.dtype).roll(1, dims=1),
-        "earlier": lambda: (
-            hidden.masked_fill(itself.logical_not().triu(), -math.inf)
-            .index_fill(0, torch.tensor(0), 0.0)
-            .softmax(-1)
-        ),
+        "earlier": lambda: alone.masked_fill(above, -math.inf).softmax(-1),
+        "later": lambda: alone.masked_fill(above.T, -math.inf).softmax(-1),
+        "neighbour asks": lambda: (x.roll(1, dims=0) @ x.T / math.sqrt(k)).softmax(-1),
         "columns": lambda: hidden.softmax(0),
         "no softmax": lambda: (
             scores.masked_fill(itself, 0.0) / scores.masked_fill(itself, 0.0).sum(-1, keepdim=True)
         ),
     }[made]()
+    return weights * (1 - 1 / T) if sums == "less" else weights
 
 
 def _what_weights_keep(answer, x):
@@ -1331,13 +1348,14 @@ def _what_weights_keep(answer, x):
     shuffled, changed = answer(x[order]), x.clone()
     changed[0] = -2 * x[0]
     sums = weights.sum(-1)
+    as_tokens = torch.allclose(shuffled, weights[order][:, order], rtol=1e-2, atol=1e-4)
     return {
-        "has no negative weight": weights.min().item() >= 0,
-        "has no row that sums to more than 1": sums.max().item() < 1 + 1e-4,
-        "has no row that sums to less than 1": sums.min().item() > 1 - 1e-4,
-        "is shuffled with the tokens": torch.allclose(
-            shuffled, weights[order][:, order], rtol=1e-2, atol=1e-4
-        ),
+        "no weight is negative": weights.min().item() >= 0,
+        "each row sums to 1 at most": sums.max().item() < 1 + 1e-4,
+        "each row sums to 1 at least": sums.min().item() > 1 - 1e-4,
+        "is shuffled with the tokens": as_tokens,
+        "looks at earlier tokens, too": as_tokens or weights.tril(-1).max().item() > 1e-6,
+        "looks at later tokens, too": as_tokens or weights.triu(1).max().item() > 1e-6,
         "changes when a token changes": not torch.allclose(answer(changed), weights, atol=0.01),
         "leaves at most 0.1 for the token itself": answer(many).diagonal().mean().item() <= 0.1,
     }
@@ -1374,10 +1392,11 @@ def _what_weights_keep(answer, x):
             made="even",
         ),
         wrong(
-            "the diagonal is emptied after the softmax",
+            "rows sum to less than 1",
             "mask timing",
-            "Property 1: what is taken away after the softmax is missing from the sum of the row.",
-            made="emptied later",
+            "Property 1: what is taken away after the softmax, as the diagonal, is missing from "
+            "the sum of the row; and 1 / T is too little where fewer than T tokens are left.",
+            sums="less",
         ),
         wrong(
             "the places decide, not the tokens",
@@ -1390,6 +1409,19 @@ def _what_weights_keep(answer, x):
             "mask direction",
             "Property 2: a causal mask tells places apart, so shuffling changes the weights.",
             made="earlier",
+        ),
+        wrong(
+            "only later tokens are looked at",
+            "mask direction",
+            "Property 2: a mask by places tells them apart, so shuffling changes the weights.",
+            made="later",
+        ),
+        wrong(
+            "the weights hang on where a token stands",
+            "position",
+            "Property 2: a neighbour, a distance or a row number is a place, and chance is no "
+            "better: shuffled tokens need the same weights, shuffled.",
+            made="neighbour asks",
         ),
         wrong(
             "columns sum to 1, not rows",

@@ -12,6 +12,7 @@ from course_utils.checker.common import (
     SOFTMAX_TWICE,
     lowered,
     not_low_enough,
+    worked_out,
 )
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
@@ -149,6 +150,11 @@ def into_heads(x, num_heads):
     return x.reshape(batch, steps, num_heads, d_model // num_heads).transpose(1, 2)
 
 
+def _join(x, *, joined="right", tokens="inside"):
+    y = _merge(x, joined=joined)
+    return y.transpose(0, 1).reshape(y.shape) if tokens == "outside" and y.dim() == 3 else y
+
+
 def _merge(x, *, joined="right"):
     batch, heads, steps, d_head = x.shape
     if joined == "without transpose":
@@ -194,7 +200,7 @@ _MERGE_MISTAKES = [
     difficulty=1,
     trains="putting heads back together",
     text="Undo `into_heads`: join the heads so that each token gets its features back.",
-    reference=_merge,
+    reference=_join,
     probes=[
         (torch.arange(12.0).reshape(1, 2, 3, 2),),
         (torch.arange(72.0).reshape(2, 2, 3, 6),),
@@ -221,6 +227,12 @@ _MERGE_MISTAKES = [
             "Heads are put side by side, so the result has h · d_head features.",
             {"joined": "mean"},
             joined="sum",
+        ),
+        wrong(
+            "the tokens stand before the sentences",
+            "head merging",
+            "(T, B, ...) reshaped to (B, T, ...) mixes sentences; the batch stays the first axis.",
+            tokens="outside",
         ),
         wrong(
             "heads and features stay two axes",
@@ -270,6 +282,8 @@ def _repeat(lengths, num_heads, *, order="interleaved"):
         return lengths.repeat_interleave(num_heads)
     if order == "tiled at the end":
         return lengths.repeat(num_heads)
+    if order == "flattened and tiled":
+        return lengths.flatten().repeat(num_heads)
     if order == "inside":
         return lengths.repeat_interleave(num_heads, dim=-1)
     return lengths.repeat_interleave(num_heads, dim=0)
@@ -309,6 +323,13 @@ def _repeat(lengths, num_heads, *, order="interleaved"):
             "head layout",
             "repeat_interleave without dim makes one row of all lengths; say dim=0.",
             order="flattened",
+        ),
+        wrong(
+            "lengths are flattened and tiled",
+            "head layout",
+            "All lengths in one row, repeated in turn: keep the rows of (B, Tq), and let all heads "
+            "of one sentence stand together.",
+            order="flattened and tiled",
         ),
         wrong(
             "the lengths of the queries are repeated",
@@ -481,6 +502,14 @@ _LAYER_MISTAKES = [
         joined="interleaved",
     ),
     *_MERGE_MISTAKES,
+    wrong(
+        "heads are split and joined by a view alone",
+        "head layout",
+        "view(B, h, T, d_head) gives a head pieces of several tokens, and the way back does not "
+        "mend it: view as (B, T, h, d_head), swap axes 1 and 2, and swap back before joining.",
+        layout="viewed",
+        joined="without transpose",
+    ),
     wrong(
         "the heads are not split",
         "head layout",
@@ -736,9 +765,12 @@ class _Layer(nn.Module):
             scores = scores * ~self._hidden(real_keys)
         elif self.mask in NOT_LOW:
             scores = lowered(scores, self._hidden(real_keys), self.mask)
-        elif self.mask not in ("none", "values"):
+        elif self.mask not in ("none", "values", "behind the maximum"):
             scores = scores.masked_fill(self._hidden(real_keys), -1e9)
         weights = _weights(scores, self.normalise, self.axis, q.shape[-1])
+        if self.mask == "behind the maximum":
+            weights = (scores - scores.amax(-1, keepdim=True)).exp() * ~self._hidden(real_keys)
+            weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
         blind = ~real_keys.any(-1)[:, None, None, None]
         if self.empty == "zero" and self.mask == "keys":
             weights = weights.masked_fill(blind, 0.0)
@@ -777,7 +809,9 @@ def play_layer(answer, d_model, num_heads, queries, keys, values, real_keys):
             p.copy_(known)
     if matrices:
         output = layer(queries, keys, values, real_keys)
-        outcome["trains"] = bool(getattr(output, "requires_grad", False))
+        outcome["trains"] = bool(
+            getattr(output, "requires_grad", False) or not real_keys.any()
+        )  # without a real key the result is zeros, whatever the weights
         outcome["output"] = output
     return outcome
 
@@ -977,6 +1011,16 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS, _EMPTY)]
             "A score of 0 is an ordinary score, exp(0) = 1; it must be very negative to vanish.",
             mask="zero",
         ),
+        wrong(
+            "the maximum is taken over hidden scores, too",
+            "mask timing",
+            "Where padding has a far higher score, exp of all real ones is 0: hide the scores "
+            "first, then take the maximum.",
+            mask="behind the maximum",
+            axis=-1,
+            normalise="once",
+            empty="zero",
+        ),
         not_low_enough("mask", "at -1", "at -100"),
         not_low_enough("mask", "by 50", axis=-1),
         wrong(
@@ -1022,6 +1066,12 @@ class TinyMultiHead(nn.Module):
         return self.W_o(heads.transpose(1, 2).flatten(2))
 
 
+def _parameters(*, kinds=3, heads=4, size=16, out=64 * 64, biased=False):
+    """Of multi-head attention with d_model = 64: maps of each head, then W_o."""
+    biases = kinds * heads * size + 64 * (out > 0)
+    return kinds * heads * 64 * size + out + biased * biases
+
+
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
@@ -1032,33 +1082,46 @@ class TinyMultiHead(nn.Module):
     How many parameters has multi-head attention with `d_model=64` and 4 heads, without biases?
     """,
     mistakes=[
-        wrong(
-            "W_o is forgotten",
-            "counting",
-            "Besides W_q, W_k and W_v there is a fourth matrix after the heads are joined.",
-            answer=3 * 64 * 64,
-        ),
-        wrong(
-            "every head is given full-size matrices",
-            "counting",
-            "A head maps 64 to 64 / 4 = 16 features; all heads together make one 64 x 64 matrix.",
-            {"answer": 4 * 3 * 64 * 64 + 64 * 64},
-            {"answer": 4 * 3 * 64 * 64},
-            answer=4 * 4 * 64 * 64,
-        ),
-        wrong(
-            "only one head is counted",
-            "counting",
-            "64 x 16 is the share of one head; there are 4.",
-            {"answer": 3 * 64 * 16 + 64 * 64},
-            answer=3 * 64 * 16,
-        ),
-        wrong(
-            "biases are counted",
-            "counting",
-            "They would add 64 for each matrix, but there are none.",
-            {"answer": 3 * 64 * 64 + 3 * 64},
-            answer=4 * 64 * 64 + 4 * 64,
+        *worked_out(
+            _parameters,
+            wrong(
+                "W_o is forgotten",
+                "counting",
+                "Besides W_q, W_k and W_v there is a fourth matrix after the heads are joined.",
+                out=0,
+            ),
+            wrong(
+                "W_o is given the size of one head",
+                "counting",
+                "W_o reads the joined heads, 4 · 16 = 64 features, and gives 64: it is 64 x 64.",
+                out=16 * 64,
+            ),
+            wrong(
+                "every head is given full-size matrices",
+                "counting",
+                "A head maps 64 to 64 / 4 = 16 features; all heads together make one 64 x 64 "
+                "matrix.",
+                {"out": 4 * 64 * 64},
+                size=64,
+            ),
+            wrong(
+                "only one head is counted",
+                "counting",
+                "64 x 16 is the share of one head; there are 4.",
+                heads=1,
+            ),
+            wrong(
+                "queries, keys and values are given one matrix",
+                "counting",
+                "Queries, keys and values have a matrix each.",
+                kinds=1,
+            ),
+            wrong(
+                "biases are counted",
+                "counting",
+                "They would add 64 for each matrix, but there are none.",
+                biased=True,
+            ),
         ),
         wrong(
             "one matrix is counted",

@@ -678,11 +678,13 @@ def wavelength():
     return 2 * math.pi * 10000 ** (4 / 8)
 
 
-def _look_back(k, d, *, looks="back", given="key"):
+def _look_back(k, d, *, looks="back", given="key", layout="pairs", speeds="own"):
     steps = {"ahead": -k, "at itself": 0, "too far": k + 1, "too near": k - 1}.get(looks, k)
-    angle = steps * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
-    plain = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(d // 2)
-    turned = torch.stack([angle.cos(), angle.sin()], dim=1).flatten()
+    power = torch.arange(0, d, 2, dtype=torch.float64) / d
+    angle = steps * 10000.0 ** -(power * {"own": 1, "halved": 0.5, "doubled": 2}[speeds])
+    axis = 1 if layout == "pairs" else 0
+    plain = torch.stack([torch.ones_like(angle), torch.zeros_like(angle)], dim=axis).flatten()
+    turned = torch.stack([angle.cos(), angle.sin()], dim=axis).flatten()
     return (plain, turned) if given == "key" else (turned, plain)
 
 
@@ -695,12 +697,13 @@ def _turned(x, positions):
     return torch.stack(turned, dim=-1).flatten(1)
 
 
-def _steps_back(look_back, k, d):
+def _steps_back(look_back, steps, d):
     """For each query, how many steps back stands the key that it likes best."""
-    query, key = look_back(k, d)
+    query, key = look_back(steps, d)
     positions = torch.arange(30)
     scores = _turned(query, positions) @ _turned(key, positions).T  # (30, 30)
-    return (positions - scores.argmax(dim=-1))[12:18]  # those with room on both sides
+    back = (positions - scores.argmax(dim=-1))[12:18]  # of those with room on both sides
+    return {"steps back of the best key": back}
 
 
 @exercise(
@@ -749,6 +752,19 @@ def _steps_back(look_back, k, d):
             "The turn makes up for `steps` positions, not one less.",
             looks="too near",
             given="key",
+        ),
+        wrong(
+            "pairs are taken from the two halves of the columns",
+            "position",
+            "Here the columns (0, 1), (2, 3), ... are the pairs: cosine and sine stand in turn.",
+            layout="halves",
+        ),
+        wrong(
+            "the angles do not fall as those of the head do",
+            "frequency",
+            "Pair i turns by 10000^(-2i/d) a step; torch.arange(0, d, 2) is 2i already.",
+            {"speeds": "doubled"},
+            speeds="halved",
         ),
     ],
     hints=[

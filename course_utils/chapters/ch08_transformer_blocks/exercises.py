@@ -477,9 +477,19 @@ def _add_norm_in_place(x, sublayer, norm, norm_first):
             "the residual connection is missing",
             "residual",
             "What the sub-layer gives is added to x.",
-            {"residual": "pre"},
-            {"residual": "post"},
             residual="no",
+        ),
+        wrong(
+            "the residual connection is missing in pre-norm",
+            "residual",
+            "Where norm_first is True, what the sub-layer gives is added to x, too.",
+            residual="pre",
+        ),
+        wrong(
+            "the residual connection is missing in post-norm",
+            "residual",
+            "Where norm_first is False, what the sub-layer gives is added to x before the norm.",
+            residual="post",
         ),
         wrong(
             "the residual connection carries the normalised stream",
@@ -512,12 +522,22 @@ def _add_norm_in_place(x, sublayer, norm, norm_first):
             inner="sandwich",
         ),
         wrong(
-            "nothing is normalised in one of the two orders, or in both",
+            "nothing is normalised",
             "norm place",
             "Both orders use norm once.",
-            {"normed": "pre"},
-            {"normed": "post"},
             normed="no",
+        ),
+        wrong(
+            "nothing is normalised in pre-norm",
+            "norm place",
+            "Where norm_first is True, the sub-layer reads norm(x).",
+            normed="pre",
+        ),
+        wrong(
+            "nothing is normalised in post-norm",
+            "norm place",
+            "Where norm_first is False, the sum goes through norm.",
+            normed="post",
         ),
     ],
     hints=[
@@ -1954,16 +1974,17 @@ def _identity_by_hand(block):
             form="bias left",
         ),
         wrong(
-            "every parameter is set to zero",
+            "what reaches the last matrices of both parts is zero",
             "neutral start",
-            "Then all that reaches the last matrices is zero, and so is their gradient: the block "
-            "can never learn.",
+            "With zeros in every layer, or in those before the last, the gradient of the last "
+            "matrices is zero: the block can never learn.",
             form="all",
         ),
         wrong(
-            "the values of attention are set to zero as well",
+            "the values of attention are zero",
             "neutral start",
-            "W_o learns from the values that reach it; if they are zero, so is its gradient.",
+            "W_o learns from the values that reach it; if they are zero, so is its gradient. W_v "
+            "stays as it is, and W_o is the matrix to change.",
             form="values too",
         ),
         wrong(
@@ -1973,9 +1994,10 @@ def _identity_by_hand(block):
             form="first layer",
         ),
         wrong(
-            "both layers of the network are set to zero",
+            "the hidden units of the network are zero",
             "neutral start",
-            "The last layer learns from the hidden units; if they are zero, so is its gradient.",
+            "The last layer learns from the hidden units; if they are zero, so is its gradient. "
+            "The first layer stays as it is, and the last is the one to change.",
             form="hidden too",
         ),
         wrong(

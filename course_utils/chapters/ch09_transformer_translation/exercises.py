@@ -909,13 +909,19 @@ def _blocks(seed, count, d):
     """Toy blocks of an encoder and of a decoder: smooth, different from each other, not linear."""
     matrices = draw(seed, *[(d, d)] * count, scale=0.4)
 
-    def encoder_block(W):
-        return lambda x: x + torch.tanh(x @ W + x.mean(1, keepdim=True))
+    def encoder_with(W):
+        def encoder_block(x):
+            return x + torch.tanh(x @ W + x.mean(1, keepdim=True))
 
-    def decoder_block(W):
-        return lambda y, memory: y + torch.tanh(y @ W + memory.mean(1, keepdim=True))
+        return encoder_block
 
-    return [encoder_block(W) for W in matrices], [decoder_block(W.mT) for W in matrices]
+    def decoder_with(W):
+        def decoder_block(y, memory):
+            return y + torch.tanh(y @ W + memory.mean(1, keepdim=True))
+
+        return decoder_block
+
+    return [encoder_with(W) for W in matrices], [decoder_with(W.mT) for W in matrices]
 
 
 def _one_table(source, target, table, positions, encoder, decoder, *, scale="inputs",
@@ -941,6 +947,8 @@ def _one_table(source, target, table, positions, encoder, decoder, *, scale="inp
     for block in encoder:
         levels.append(block(levels[-1]))
     y = enter(target, factor[1], placed in ("both", "target"))
+    if memory == "side by side":
+        memory, decoder = "level by level", decoder[: len(encoder)]
     for i, block in enumerate(decoder):
         at = {"top": -1, "bottom": 0, "first block": 1, "level by level": min(i + 1, len(encoder))}
         y = block(y, levels[at[memory]])
@@ -996,6 +1004,10 @@ def _one_table(source, target, table, positions, encoder, decoder, *, scale="inp
         wrong("each decoder block reads the encoder block of its own number", "block order",
               "All decoder blocks read the same memory: what the last encoder block gave.",
               memory="level by level"),
+        wrong("encoder and decoder blocks run side by side", "block order",
+              "In zip(encoder, decoder) each decoder block reads a half-finished encoder, and a "
+              "block without a partner is left out: run the whole encoder first.",
+              memory="side by side"),
         wrong("the decoder reads the first encoder block", "block order",
               "The memory is what comes out of the whole encoder.", memory="first block"),
         wrong("the encoder's blocks are left out", "block order",

@@ -180,6 +180,7 @@ def _with_positions(
         "review": torch.arange(len(tokens))[:, None].expand_as(tokens),
         "first": torch.zeros_like(tokens),
         "through": torch.arange(tokens.numel()).view_as(tokens),
+        "of real": ((tokens != 0).cumsum(1) - 1).clamp(min=0),
     }[at]
     word, position = word_table[tokens], position_table[place]
     if rows == "all":  # an error, unless max_len is T
@@ -279,6 +280,12 @@ def _with_positions(
             "position",
             "Here every id is a word, so id 0 keeps its vector.",
             words="padding lost",
+        ),
+        wrong(
+            "ids of 0 are left out when places are counted",
+            "position",
+            "The place of a token is its column, whatever ids stand before it.",
+            at="of real",
         ),
         wrong(
             "positions run on from one review to the next",
@@ -984,7 +991,7 @@ def _what_a_pool_keeps(answer, x, valid_lens):
                 swapped = x.clone()
                 swapped[b, [i, j]] = x[b, [j, i]]
                 moved = (answer(swapped, valid_lens)[b] - pooled[b]).abs().max().item()
-                swaps.append(moved > 1e-4)
+                swaps.append(moved > 1e-4 * min(1.0, x[b].abs().max().item()))
     return {
         "leaves padding out": like(answer(torch.where(real, x, 50.0), valid_lens), pooled),
         "gives v where all real outputs are v": like(answer(same.clone(), valid_lens), same[:, 0]),
@@ -993,7 +1000,7 @@ def _what_a_pool_keeps(answer, x, valid_lens):
     }
 
 
-def _pool(x, valid_lens, *, made="rising"):
+def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
     at = torch.arange(x.shape[1])
     hidden = at >= valid_lens[:, None]  # (B, T)
     last = at == valid_lens[:, None] - 1
@@ -1002,9 +1009,9 @@ def _pool(x, valid_lens, *, made="rising"):
         "ends": ((at == 0) | last).float(),
         "last": last.float(),
     }.get(made, (at + 1.0).expand(hidden.shape))
-    if made != "padding":
+    if padding == "hidden":
         weights = weights.masked_fill(hidden, 0.0)
-    if made != "sum":
+    if sums == "one":
         weights = weights / weights.sum(1, keepdim=True)
     if made == "bent":  # v stays v, but twice as much is not twice as much
         weights = (weights.log() + x.norm(dim=-1)).softmax(1)
@@ -1037,27 +1044,28 @@ def _pool(x, valid_lens, *, made="rising"):
             "two places have the same weight",
             "position",
             "Property 3: outputs of places that count alike can change places unseen.",
-            {"made": "ends"},
-            {"made": "last"},
+            {"made": "ends", "padding": "hidden", "sums": "one"},
+            {"made": "last", "padding": "hidden", "sums": "one"},
             made="even",
         ),
         wrong(
             "padding counts",
             "mask missing",
             "Property 1: places from the length on get a weight of 0.",
-            made="padding",
+            padding="counts",
         ),
         wrong(
             "the weights do not sum to 1",
             "averaging",
             "Property 2: divide by the sum of the weights of the real places.",
-            made="sum",
+            sums="more",
         ),
         wrong(
             "the result does not double with the outputs",
             "averaging",
             "Property 4: a weight depends on the place alone, not on what the output says.",
             made="bent",
+            sums="one",
         ),
     ],
     hints=[

@@ -1865,6 +1865,14 @@ _ROWS = torch.tensor([
 ])  # fmt: skip
 
 
+# 300 tokens: unsure, the best of them is less probable than any token of a sure row above
+_MANY = torch.stack([
+    torch.tensor([0.9] + [0.1 / 299] * 299),
+    torch.linspace(1.0, 0.0, 300).square().softmax(0),
+    torch.linspace(1.0, 1.05, 300) / torch.linspace(1.0, 1.05, 300).sum(),
+])  # fmt: skip
+
+
 def _own_sampler(probs, *, form="right"):
     best = probs.amax(-1, keepdim=True)
     kept = {
@@ -1872,6 +1880,8 @@ def _own_sampler(probs, *, form="right"):
         "two": probs >= probs.topk(2).values[:, -1:],
         "one": probs == best,
         "without the best": (probs < best) & (probs >= 0.1 * best),
+        "fixed limit": probs >= 0.1,
+        "best of the batch": probs >= 0.3 * probs.max(),
     }.get(form, probs >= 0.3 * best)
     new = torch.where(kept, 1 / probs if form == "turned" else probs, 0.0)
     return new if form == "as it is" else new / new.sum(-1, keepdim=True)
@@ -1913,7 +1923,7 @@ def play_sampler(answer, rows):
     """,
     reference=_own_sampler,
     play=play_sampler,
-    probes=[(_ROWS,), (_ROWS[:, [5, 0, 3, 1, 4, 2]],)],
+    probes=[(_ROWS,), (_ROWS[:, [5, 0, 3, 1, 4, 2]],), (_MANY,)],
     mistakes=[
         wrong(
             "nothing is cut",
@@ -1927,6 +1937,14 @@ def play_sampler(answer, rows):
             "Property 5: the rule has to look at how sure the row is; a fixed number does not.",
             {"form": "one"},
             form="two",
+        ),
+        wrong(
+            "a row can lose all its tokens",
+            "sampling",
+            "Where no token reaches the limit, 0 / 0 is NaN: measure each token by its own row, "
+            "not by a fixed number or by the best of the whole batch.",
+            {"form": "best of the batch"},
+            form="fixed limit",
         ),
         wrong(
             "the most probable token is cut",

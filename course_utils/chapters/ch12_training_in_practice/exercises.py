@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course_utils.checker.common import worked_out
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
@@ -744,6 +745,10 @@ def accumulated_gradient(weight, micro_batches, pad):
     return weight.grad / tokens
 
 
+def _peak(*, width=1024, of_width=-0.5, of_steps=-0.5):
+    return width**of_width * 4000.0**of_steps
+
+
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
@@ -755,29 +760,51 @@ def accumulated_gradient(weight, micro_batches, pad):
     the peak, by the paper's $d^{-0.5} \\min(s^{-0.5}, s\\,w^{-1.5})$? Three digits are enough.
     """,
     mistakes=[
-        wrong(
-            "the width of the base model is used",
-            "learning rate",
-            "d_model is 1024 here; the wider model gets the lower peak.",
-            answer=(512 * 4000) ** -0.5,
-        ),
-        wrong(
-            "the factor of the width is left out",
-            "learning rate",
-            "The warm-up gives 4000^-0.5; multiply it by d_model^-0.5.",
-            answer=4000**-0.5,
-        ),
-        wrong(
-            "the factor of the warm-up is left out",
-            "learning rate",
-            "At the peak, s = 4000, the minimum is 4000^-0.5.",
-            answer=1024**-0.5,
-        ),
-        wrong(
-            "the rate of the first step is given",
-            "learning rate",
-            "The peak is at s = w = 4000.",
-            answer=1024**-0.5 * 4000**-1.5,
+        *worked_out(
+            _peak,
+            wrong(
+                "the width of the base model is used",
+                "learning rate",
+                "d_model is 1024 here; the wider model gets the lower peak.",
+                width=512,
+            ),
+            wrong(
+                "the factor of the width is left out",
+                "learning rate",
+                "The warm-up gives 4000^-0.5; multiply it by d_model^-0.5.",
+                of_width=0,
+            ),
+            wrong(
+                "the root of the width is forgotten",
+                "learning rate",
+                "The factor is d_model^-0.5, one over the root of 1024.",
+                of_width=-1,
+            ),
+            wrong(
+                "the factor of the warm-up is left out",
+                "learning rate",
+                "At the peak, s = 4000, the minimum is 4000^-0.5.",
+                of_steps=0,
+            ),
+            wrong(
+                "the root of the warm-up is forgotten",
+                "learning rate",
+                "At the peak, s = 4000, the minimum is 4000^-0.5, one over a root.",
+                of_steps=-1,
+            ),
+            wrong(
+                "the rate of the first step is given",
+                "learning rate",
+                "The peak is at s = w = 4000.",
+                of_steps=-1.5,
+            ),
+            wrong(
+                "the minus of the exponents is lost",
+                "learning rate",
+                "x^-0.5 is one over the root of x.",
+                of_width=0.5,
+                of_steps=0.5,
+            ),
         ),
     ],
     hints=[
@@ -1374,6 +1401,8 @@ def _search(train, *, form="right"):
         "many": [10 ** (-5 + i / 8) for i in range(41)],
         "few": [1e-4, 1e-3, 1e-2],
     }.get(form, decades)
+    if isinstance(form, int):
+        grid = [10 ** (-5 + 5 * i / (form - 1)) for i in range(form)]
     found = {}
     for lr in grid:
         loss = train(lr)
@@ -1456,7 +1485,8 @@ def _search_by_thirds(train):
     """,
     reference=_search,
     play=play_search,
-    probes=[(-2.0, 0.6), (-1.0, 5.0), (-3.0, 1.2), (-3.5, 0.4), (-4.9, 0.3), (-1.4, 0.3)],
+    probes=[(-2.0, 0.6), (-1.0, 5.0), (-3.0, 1.2), (-3.5, 0.4), (-4.9, 0.3), (-1.4, 0.3),
+            (-2.05, 0.5), (-2.25, 0.6)],
     mistakes=[
         wrong("rates are tried along a line", "search",
               "Between 0.00001 and 1 nearly all of a line lies above 0.1: go by factors.",
@@ -1467,6 +1497,11 @@ def _search_by_thirds(train):
         wrong("the whole powers of ten are all that is tried", "search",
               "The best may lie between two of them: try some more near the best one.",
               form="coarse"),
+        wrong("one grid of rates is all that is tried", "search",
+              "Twelve rates over five powers of ten lie too far apart: keep some of the trainings "
+              "for a second search, near the best of the first.",
+              {"form": 11}, {"form": 10}, {"form": 9}, {"form": 8}, {"form": 7},
+              form=12),
         wrong("the middle of the range is all that is tried", "search",
               "The best may be as small as 0.00001 or as large as 1.", form="few"),
         wrong("nothing is tried", "search",

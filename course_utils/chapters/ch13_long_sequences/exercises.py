@@ -1563,6 +1563,7 @@ def _pattern(num_tokens, *, form="right"):
         "window": behind < size,
         "first": (behind < size) | (at == 0),
         "blocks": own,
+        "first of a block": own | (at % size == 0),
         "stride": (behind % size == 0),
         "globals": (behind < size) | (at < size // 2 + 1),
     }.get(form, own | last)
@@ -1626,6 +1627,10 @@ def play_pattern(answer, num_tokens):
               "The ends are connected, but not all pairs. The first tokens are no hubs in a causal "
               "model: a hub has to come later than what it passes on.",
               {"form": "globals"}, form="first"),
+        wrong("blocks are handed on by their first token", "locality",
+              "In a causal model the first token of a block has not heard of the rest of it: let "
+              "the last one speak for the block.",
+              form="first of a block"),
         wrong("some tokens hear neither of their neighbour nor of the beginning", "locality",
               "Blocks alone never meet: a token hears nothing of the others, however many layers.",
               form="blocks"),

@@ -370,7 +370,7 @@ class LoRAForTwo(nn.Module):
 def _switch(merged, old_A, old_B, new_A, new_B, alpha, *, scale="alpha / r", old="out", new="in",
             ranks="own", product="BA"):  # fmt: skip
     def update(A, B):
-        rank = len(old_A) if ranks == "old" else len(new_A) if ranks == "new" else len(A)
+        rank = {"old": len(old_A), "new": len(new_A), "own": len(A), "in": A.shape[1]}[ranks]
         factor = {"alpha / r": alpha / rank, "none": 1, "alpha": alpha, "r / alpha": rank / alpha,
                   "root": alpha / math.sqrt(rank)}[scale]  # fmt: skip
         return factor * (A.T @ B.T if product == "transposed" else B @ A)
@@ -428,6 +428,12 @@ def _switch(merged, old_A, old_B, new_A, new_B, alpha, *, scale="alpha / r", old
             "Each update is divided by its own rank, a size of its own A and B.",
             {"ranks": "new"},
             ranks="old",
+        ),
+        wrong(
+            "the rank is read from the wrong axis",
+            "low rank",
+            "A is (rank, in) and B (out, rank): the rank is A.shape[0], or B.shape[1].",
+            ranks="in",
         ),
         wrong(
             "A and B are multiplied in the wrong order",
@@ -1149,6 +1155,7 @@ def _objective(
         "quotient of logs": (p * (log_p / log_r)).sum(),
         "entropy of the reference": -(p * log_r).sum(),
         "squared": (p * (log_p - log_r).square()).sum(),
+        "raw": (p * (logits - reference_logits)).sum(),
         "none": 0.0 * log_p.sum(),
     }[kl]
     if turned:
@@ -1234,6 +1241,13 @@ def _objective(
             "normalisation",
             "exp(logits) does not sum to 1: log_softmax first.",
             normalised=False,
+        ),
+        wrong(
+            "the KL term is made of raw logits",
+            "normalisation",
+            "Logits are logarithms up to a number of each model's own: log_softmax first.",
+            kl="raw",
+            normalised=True,
         ),
         wrong(
             "the KL divergence is averaged over the answers",

@@ -361,8 +361,10 @@ def from_tiles(queries, tiles):
 
 def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", turned=False):
     logs = torch.stack([log1, log2])  # (2, Tq)
+    top = {True: logs.amax(0), "one for all": logs.max(), False: torch.tensor(0.0)}[shift]
+    powers = (logs - top).exp()
     weights = {
-        "powers": lambda: logs.softmax(0) if shift else logs.exp() / logs.exp().sum(0),
+        "powers": lambda: powers / powers.sum(0),
         "equally": lambda: torch.full_like(logs, 0.5),
         "logs": lambda: logs / logs.sum(0),
         "undivided": lambda: logs.exp(),
@@ -371,7 +373,8 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
         weights = weights.flip(0)
     output = weights[0][:, None] * out1 + weights[1][:, None] * out2
     found = {
-        "joint": logs.logsumexp(0) if shift else logs.exp().sum(0).log(),
+        "joint": powers.sum(0).log() + top,
+        "top lost": powers.sum(0).log(),
         "sum": logs.sum(0),
         "largest": logs.amax(0),
         "mean": logs.exp().mean(0).log(),
@@ -397,6 +400,8 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
         (*draw(6, (3, 2), (3,), scale=2.0), *draw(7, (3, 2), (3,), scale=2.0)),
         (*draw(8, (2, 3)), torch.tensor([299.0, 300.0]), *draw(9, (2, 3)),
          torch.tensor([300.0, 298.5])),
+        (*draw(10, (2, 2)), torch.tensor([300.0, 1.0]), *draw(11, (2, 2)),
+         torch.tensor([299.0, 2.0])),
     ],
     mistakes=[
         wrong(
@@ -436,6 +441,22 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
             shift=False,
             log="joint",
             weigh="powers",
+        ),
+        wrong(
+            "one maximum is subtracted for all queries",
+            "overflow",
+            "Beside a query of 300 one of 1 gets exp(-299), which is 0, and 0 / 0: each query has "
+            "a maximum of its own.",
+            shift="one for all",
+            log="joint",
+            weigh="powers",
+        ),
+        wrong(
+            "the maximum that was subtracted is not added again",
+            "log probabilities",
+            "log(e^(a-m) + e^(b-m)) is m too small.",
+            log="top lost",
+            shift=True,
         ),
         wrong(
             "the log-sum-exps are added",
@@ -985,7 +1006,7 @@ def keep_or_draw(p, q, drafted, u, v):
     return int((upto <= v * upto[-1]).sum())
 
 
-def _ahead(kept, cost, most, *, tokens="all", time="both", first=0):
+def _ahead(kept, cost, most, *, tokens="all", time="both", first=0, last=0):
     def gain(k):
         written = {
             "all": sum(kept**i for i in range(k + 1)),
@@ -997,10 +1018,10 @@ def _ahead(kept, cost, most, *, tokens="all", time="both", first=0):
                  "once": 1 + cost * (k > 0)}[time]  # fmt: skip
         return written / spent
 
-    return max(range(first, most + 1), key=gain)
+    return max(range(first, most + 1 - last), key=gain)
 
 
-# Two of these at once mostly give what one gives alone, so each is made alone.
+# Two of these at once mostly give what one gives alone, so all but two are made alone.
 _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first": 0}
 
 
@@ -1028,6 +1049,8 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
         (0.95, 0.6, 10),
         (0.3, 0.5, 5),
         (0.5, 1.25, 4),
+        (0.9, 0.01, 6),
+        (0.2, 1.0, 4),
     ],
     mistakes=[
         wrong(
@@ -1042,7 +1065,6 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             "counting",
             "It writes its k tokens one after the other.",
             time="once",
-            **_ALL_TOKENS,
         ),
         wrong(
             "the large model's time is left out",
@@ -1063,7 +1085,6 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             "counting",
             "Token i is kept only if all before it were: kept ** i.",
             tokens="independent",
-            **_ALL_TIME,
         ),
         wrong(
             "all drafted tokens are taken to be kept",
@@ -1077,6 +1098,15 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             "off by one",
             "k = 0 writes 1 token in a time of 1, and sometimes that is the best.",
             first=1,
+            tokens="all",
+            time="both",
+        ),
+        wrong(
+            "the largest k is never tried",
+            "off by one",
+            "range(most) ends at most - 1; k may be `most` itself.",
+            last=1,
+            first=0,
             tokens="all",
             time="both",
         ),

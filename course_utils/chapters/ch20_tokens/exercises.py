@@ -336,6 +336,12 @@ def _by_repeating(words, times):
             answer=2,
         ),
         wrong(
+            "what is left behind aaaa is taken for one piece",
+            "merges",
+            "No merge makes `aaa`: only `aa` and `aaaa` were learned.",
+            answer=2,
+        ),
+        wrong(
             "all is taken to become one piece",
             "merges",
             "No merge joins `aaaa` with anything.",
@@ -352,6 +358,13 @@ def _by_repeating(words, times):
             "merges",
             "A letter belongs to one pair at most: seven letters give three pairs and a rest.",
             {"answer": 5},
+            answer=6,
+        ),
+        wrong(
+            "one pair is merged, and the others are left",
+            "merges",
+            "A merge is made at every place where its pair stands, from left to right; then comes "
+            "the next merge.",
             answer=6,
         ),
     ],
@@ -745,7 +758,8 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
     total = {"bits": total / math.log(2), "nats": total, "times": total * math.log(2),
              "tens": total / math.log(10)}[unit]  # fmt: skip
     size = {"bytes": len(text.encode()), "characters": len(text), "words": len(text.split()),
-            "tokens": len(losses), "bits": 8 * len(text.encode())}[over]  # fmt: skip
+            "tokens": len(losses), "bits": 8 * len(text.encode()),
+            "stripped": len(text.strip().encode())}[over]  # fmt: skip
     return total / size if way == "down" else size / total
 
 
@@ -765,6 +779,7 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
         (torch.tensor([2.0, 1.0, 3.0]), "le café"),
         (torch.tensor([0.5, 4.0]), "面包 pain"),
         (torch.tensor([1.5, 2.5, 0.25, 1.0, 3.25]), "Tom said naïve words"),
+        (torch.tensor([1.0, 2.0, 0.5, 3.0]), " deux cafés \n"),
     ],
     mistakes=[
         wrong(
@@ -784,6 +799,12 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
             "bytes",
             "é is one character and two bytes: count len(text.encode()).",
             over="characters",
+        ),
+        wrong(
+            "spaces at the ends of the text are left out",
+            "bytes",
+            "The model has to write them, too: count all bytes of the text.",
+            over="stripped",
         ),
         wrong(
             "it is divided by the number of words",
@@ -847,9 +868,11 @@ def _number_rules(answer, text):
     if not isinstance(pieces, (list, tuple)) or not all(isinstance(p, str) for p in pieces):
         raise TypeError("asked is a list of strings")
     digits = [piece for piece in pieces if re.search("[0-9]", piece)]
-    ends = {0}  # of pieces, as places in the text
+    ends, at = set(), 0  # of pieces, as places in the text
     for piece in pieces:
-        ends.add(max(ends) + len(piece))
+        start = max(text.find(piece, at), at)  # further on where some text before it is lost
+        at = start + len(piece)
+        ends |= {start, at}
     runs = [match.span() for match in re.finditer("[0-9]+", text)]
     return {
         "gives the text back when joined": "".join(pieces) == text,
@@ -869,12 +892,17 @@ def _number_rules(answer, text):
     }  # fmt: skip
 
 
-def _numbers(text, *, group="right", apart=True, most=3, lost=False, words="whole", empty=False):
-    found = []
+def _numbers(
+    text, *, group="right", apart=True, most=3, lost="nothing", words="whole", empty=False
+):
+    found, before = [], 0  # pieces before the last run of digits
     for run in re.findall("[0-9]+|[^0-9]+", text):
         if not run[0].isdigit():
+            if lost == "digits" and run[0].isalpha():
+                found = found[:before]
             letters = list(run) if words == "cut" else re.findall(r" ?[^ ]+|\s+", run)
             found += letters
+            before = len(found)
             continue
         first = len(run) % most if group == "right" else 0
         parts = [run[:first]] if first else []
@@ -882,7 +910,7 @@ def _numbers(text, *, group="right", apart=True, most=3, lost=False, words="whol
         if not apart and found:
             parts[0] = found.pop() + parts[0]
         found += parts
-    found = [p.strip() for p in found if p.strip()] if lost else found
+    found = [p.strip() for p in found if p.strip()] if lost == "spaces" else found
     return ["", *found] if empty else found
 
 
@@ -934,7 +962,14 @@ def _numbers(text, *, group="right", apart=True, most=3, lost=False, words="whol
             "some of the text is lost",
             "merges",
             "Property 1: spaces count too; join the pieces and compare with the text.",
-            lost=True,
+            lost="spaces",
+        ),
+        wrong(
+            "digits before a letter are lost",
+            "merges",
+            "Property 1: in 80g a regular expression sees no end of a word (\\b) behind 80; say "
+            "that no digit follows, (?![0-9]).",
+            lost="digits",
         ),
         wrong(
             "there are empty pieces",

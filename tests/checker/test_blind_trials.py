@@ -1,0 +1,114 @@
+"""What strangers' answers showed: holes that were closed, right answers that were refused."""
+
+import ast
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils.checker import check
+from course_utils.checker.edits import code_of
+from course_utils.checker.repair import _place
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("what_fits", "ED"),
+        ("what_fits", "e, d"),
+        ("peak_learning_rate", 4.94e-4),
+        ("next_merge", lambda words, times: np.array(_next(words, times))),
+        ("next_merge", lambda words, times: torch.tensor(_next(words, times))),
+    ],
+)
+def test_the_form_of_a_right_answer_is_free(name, answer):
+    assert check(name, answer).status == "right"
+
+
+def _next(words, times):
+    pairs = [p for w, n in zip(words, times) for p in [*zip(w, w[1:])] * n]
+    best = min(pairs, key=lambda p: (-pairs.count(p), p))
+    return [*best, pairs.count(best)]
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-6, 4.85e-4, 5.0e-4, 1e-7])
+def test_of_small_typed_numbers_the_digits_count(rate):
+    result = check("peak_learning_rate", rate)
+    assert result.status == "wrong"
+    assert not result.mistakes
+    assert "given     0.0\n" not in str(result) or rate == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "part"),
+    [
+        ("largest_difference", 1, "one score is bounded"),
+        ("attention_multiplications", 10 * 64 * 64, "length and size are exchanged"),
+        ("multi_head_parameters", 3 * (64 * 64 + 64), "biases are counted"),
+        ("peak_learning_rate", 512**-0.5 * 4000**-1.5, "the width of the base model is used"),
+    ],
+)
+def test_a_number_that_two_slips_make_is_not_put_down_to_one(name, answer, part):
+    (mistake,) = check(name, answer).mistakes
+    assert part in mistake
+    assert ", and " in mistake
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("my_sampler", lambda probs: _cut(probs, 0.1)),
+        ("my_sampler", lambda probs: _cut(probs, 0.005)),
+        ("my_sampler", lambda probs: _cut(probs, 0.1 * probs.max())),
+        ("find_rate", lambda train: _best_of(train, 12)),
+        ("find_rate", lambda train: _best_of(train, 11)),
+        ("bits_per_byte", lambda x, text: x.sum() / math.log(2) / len(text.strip().encode())),
+    ],
+)
+def test_answers_that_once_passed_are_named(name, answer):
+    assert len(check(name, answer).mistakes) == 1
+
+
+def _cut(probs, limit):
+    kept = probs * (probs >= limit)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def _best_of(train, count):
+    losses = {10 ** (-5 + 5 * i / (count - 1)): 0.0 for i in range(count)}
+    for rate in losses:
+        loss = train(rate)
+        losses[rate] = math.inf if math.isnan(loss) else loss
+    return min(losses, key=losses.get)
+
+
+@pytest.mark.parametrize("group", ["left", "right"])
+def test_lost_spaces_are_not_taken_for_cut_words(group):
+    def pieces(text):
+        kept = "".join(c if c.isalnum() else " " for c in text).split()
+        found = []
+        for run in kept:
+            first = len(run) % 3 if group == "right" and run.isdigit() else 0
+            size = 3 if run.isdigit() else len(run)
+            found += [run[:first]] * (first > 0)
+            found += [run[i : i + size] for i in range(first, len(run), size)]
+        return found
+
+    text = str(check("split_fairly", pieces))
+    assert "cuts no word: False" not in text
+    assert "Words are cut" not in text
+
+
+def test_a_piece_of_code_that_stands_twice_in_a_line_is_counted():
+    code = code_of(_twice)
+    edits = [e for e in code.edits(0) if ast.unparse(e.node) == "0"]
+    assert {_place([e], code).split(",")[1] for e in edits} == {
+        " at `0` (number 1 of 3)",
+        " at `0` (number 2 of 3)",
+        " at `0` (number 3 of 3)",
+    }
+
+
+def _twice(x):
+    return (x != 0).cumsum(0).clamp(min=0)
