@@ -24,10 +24,11 @@ def show_pictures(pictures, patch, titles, maps=None, *, show=True, alt=None):
     rows, columns = height // patch, width // patch
     if (rows * patch, columns * patch, len(titles)) != (height, width, number):
         raise ValueError(
-            f"{number} pictures of {height} x {width} need as many titles, got {len(titles)}, and "
+            f"{number} of {height} x {width} pixels need as many titles, got {len(titles)}, and "
             f"patches that tile them, got {patch}"
         )
-    said = [f"{number} pictures of {height} x {width} pixels in patches of {patch}"]
+    kind = f"{number} picture{'s' if number != 1 else ''}"
+    said = [f"{kind} of {height} x {width} pixels in patches of {patch}"]
     if maps is not None:
         maps = to_array(maps, "maps").reshape(number, rows, columns)
         said += [_read(title, one) for title, one in zip(titles, maps, strict=True)]
@@ -53,7 +54,7 @@ def show_pictures(pictures, patch, titles, maps=None, *, show=True, alt=None):
             ax.grid(False)
     if not show:
         return figure
-    display_figure(figure, alt or ". ".join(said) + ".", f"{number} pictures")
+    display_figure(figure, alt or ". ".join(said) + ".", kind)
     return None
 
 

@@ -25,7 +25,7 @@ def test_the_words_say_where_a_map_looks(monkeypatch):
 
 
 def test_what_does_not_fit_is_said():
-    with pytest.raises(ValueError, match="1 pictures of 8 x 8 need as many titles, got 2"):
+    with pytest.raises(ValueError, match="1 of 8 x 8 pixels need as many titles, got 2"):
         show_pictures(torch.zeros(1, 8, 8), 4, ["a", "b"])
     with pytest.raises(ValueError, match="patches that tile them, got 3"):
         show_pictures(torch.zeros(1, 8, 8), 3, ["a"])

@@ -676,6 +676,67 @@ def resized_positions(positions, old, new):
     return torch.cat([positions[:1], grid[0].flatten(1).T])
 
 
+@exercise(
+    kind="value",
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=6,
+    difficulty=2,
+    trains="finding a slip from what a model does",
+    text="""
+    Somebody's vision Transformer has trained positions, and one slip. Three tests were run on
+    pictures that it has not seen:
+
+    | what was changed | its logits |
+    |---|---|
+    | the patches of each picture were shuffled | the same, up to rounding |
+    | all positions were set to 0 | others |
+    | the class token was set to 0 | others |
+
+    Which slip? `"a"`: the positions are added after the last block. `"b"`: they are never added.
+    `"c"`: the answer is read from the first patch. `"d"`: the "patches" are lines of pixels.
+    `"e"`: the class token gets no position.
+    """,
+    mistakes=[
+        wrong(
+            "positions that are never added cannot change the logits",
+            "position",
+            "The second test changed them: somewhere they do come in.",
+            answer="b",
+        ),
+        wrong(
+            "the first patch is another one after the shuffle",
+            "class token",
+            "An answer read from it would change in the first test.",
+            answer="c",
+        ),
+        wrong(
+            "the lines of a shuffled picture are other lines",
+            "patches",
+            "A shuffle of the squares mixes parts of several lines: the first test would show it.",
+            answer="d",
+        ),
+        wrong(
+            "the patches would still have their positions",
+            "position",
+            "Then the encoder could tell a shuffled picture, and the first test would show it.",
+            answer="e",
+        ),
+    ],
+    hints=[
+        "The first test says that the blocks treat the patches as a set. Which slips allow that?",
+        "The second test says that positions reach the answer all the same.",
+        "The answer is read from one vector. When is a position of that vector enough to change it, "
+        "and too late for the patches?",
+    ],
+)
+def slip_of_positions():
+    """The letter of the slip"""
+    # After the last block nothing looks at the patches any more: the class token's own position
+    # still shifts the logits, and those of the patches come too late.
+    return "a"
+
+
 def _what_holds(answer, rows, columns, d):
     """What is asked of positions on a grid, whatever their design."""
     code = answer(rows, columns, d)
