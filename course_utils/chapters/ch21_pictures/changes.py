@@ -8,7 +8,7 @@ CHANGES = [
     ("c21-guess1", "...", "16"),
     ("c21-guess1", "...", "256"),
     ("c21-cut", "cut(picture, 4)", "cut(picture.expand(2, 1, 16, 16), 4)"),
-    ("c21-cut", "patches[0, 9].int()", "patches[0, 6].int()"),
+    ("c21-cut", "patches[0, 9].int().reshape", "patches[0, 6].int().reshape"),
     ("c21-cut", "0, 2, 4, 1, 3, 5", "0, 4, 2, 1, 3, 5"),
     ("c21-cut", "0, 2, 4, 1, 3, 5", "0, 2, 4, 1, 5, 3"),
     ("c21-slip", "row 9:", "row nine:"),

@@ -726,8 +726,8 @@ def resized_positions(positions, old, new):
     hints=[
         "The first test says that the blocks treat the patches as a set. Which slips allow that?",
         "The second test says that positions reach the answer all the same.",
-        "The answer is read from one vector. When is a position of that vector enough to change it, "
-        "and too late for the patches?",
+        "The answer is read from one vector. When does a position still change this one, and come "
+        "too late for the patches?",
     ],
 )
 def slip_of_positions():
