@@ -78,10 +78,9 @@ def test_the_notebook_has_every_case_in_order_and_does_not_give_it_away():
 def test_neither_doubt_nor_trust_wins():
     verdicts = Counter(case.verdict for case in cases().values())
     assert set(verdicts) == set(VERDICTS)
-    assert verdicts["right"] >= len(cases()) / 3
-    assert max(verdicts.values()) < len(cases()) / 2
+    assert abs(2 * verdicts["right"] - len(cases())) <= 2
     best = Counter(case.verdict for case in list(cases().values())[:25])
-    assert best["right"] >= 10
+    assert 12 <= best["right"] <= 13
 
 
 @pytest.mark.parametrize(
