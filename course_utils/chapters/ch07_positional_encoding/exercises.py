@@ -731,6 +731,7 @@ def _steps_back(look_back, steps, d):
             {"looks": "back", "given": "query"},
             looks="ahead",
             given="key",
+            layout="pairs",  # of two halves the direction makes no difference
         ),
         wrong(
             "the head looks at the token itself",
@@ -738,6 +739,8 @@ def _steps_back(look_back, steps, d):
             "Where q and k point the same way they agree best at distance 0: one has to be turned.",
             looks="at itself",
             given="key",
+            layout="pairs",
+            speeds="own",
         ),
         wrong(
             "the head looks one step too far back",
