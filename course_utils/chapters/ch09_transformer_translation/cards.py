@@ -177,7 +177,7 @@ CARDS = [
                 "c": "It looks at the source.", "d": "It hides padding."},
                lambda: "b" if _leaks(False) and not _leaks(True) else "a"),
         "Take the mask away and an earlier output changes when a later input does.",
-        "\"the division of labour avoids leakage\": the mask alone does.",
+        "\"the division of labour avoids leakage\": not without the mask.",
     ),
     card(
         "without-cross-attention", "decoder", "role of q, k, v",

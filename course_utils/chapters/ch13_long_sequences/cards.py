@@ -85,8 +85,8 @@ CARDS = [
     ),
     card(
         "attention-products", "cost", "counting", "002-68 002-83",
-        "Self-attention over n tokens of size d: how many multiplications take scores and average "
-        "together, all heads, one sentence?",
+        "Self-attention over n tokens of size d, one sentence, all heads. How many multiplications "
+        "are needed for the scores and the weighted average together?",
         Expression("2 * n**2 * d", _N_AND_D, _scores_and_average, {
             "n**2 * d": "That is QKᵀ; the average with V takes as many again.",
             "2 * n**2": "Each score takes d multiplications, summed over the heads.",
@@ -96,8 +96,8 @@ CARDS = [
     ),
     card(
         "projection-products", "cost", "counting", "002-68 002-91",
-        "How many multiplications take the four projections of multi-head attention, n tokens of "
-        "size d?",
+        "How many multiplications do the four projections of multi-head attention need, for n "
+        "tokens of size d?",
         Expression("4 * n * d**2", _N_AND_D, _projections, {
             "3 * n * d**2": "W_o is the fourth.", "n * d**2": "There are four.",
             "2 * n**2 * d": "Those are scores and average.",
@@ -107,7 +107,7 @@ CARDS = [
     ),
     card(
         "ffn-products", "cost", "counting", "002-68 002-89",
-        "How many multiplications takes the FFN with d_ff = 4d, for n tokens of size d?",
+        "How many multiplications does the FFN with d_ff = 4d need, for n tokens of size d?",
         Expression("8 * n * d**2", _N_AND_D, _feed_forward, {
             "4 * n * d**2": "There are two matrices of d x 4d.",
             "8 * d**2": "For each of the n tokens.",

@@ -65,7 +65,7 @@ CARDS = [
         "残差连接起什么作用？",
         "它给每个子层加一条捷径：y = x + F(x)。导数里总有一个 1，梯度能一直传到底层，"
         "从而缓解梯度消失；"
-        "多余的层也容易学成“什么都不做”，从而缓解退化问题。但它挡不住数值一层层变大，"
+        "多余的层也容易学成“什么都不做”，从而缓解退化问题。但它不能阻止数值逐层变大，"
         "这要靠层归一化。",
         {"the shortcut": r"捷径|直接路径|恒等|x ?\+|shortcut|identity",
          "the gradient": r"梯度|gradient",
@@ -77,7 +77,7 @@ CARDS = [
         "LayerNorm 对每个 token 自己的特征减去均值、除以标准差，再乘 γ 加 β。"
         "它不看同一批里的其他句子，"
         "也不看其他位置，所以不受批大小、句长和填充的影响。BatchNorm 的统计量跨整批样本，"
-        "批小或者句长不一时就不稳定。",
+        "批量较小或者句长不一时就不稳定。",
         {"each token, over its features": r"特征|feature",
          "mean and deviation": r"均值|mean",
          "BatchNorm depends on the batch": r"批|batch"},
@@ -89,7 +89,7 @@ CARDS = [
         "pre-norm 是 x + F(LayerNorm(x))，"
         "最后还要再加一个 LayerNorm。pre-norm 的主干上没有归一化，恒等路径畅通，"
         "层数多时更容易训练；"
-        "post-norm 层数一多，通常需要预热学习率。",
+        "post-norm 通常需要预热学习率（六层的原始模型就用了），层数越多越难训练。",
         {"post-norm: sum, then norm": r"先相加|相加之后|LayerNorm\(x ?\+|after the sum|sum first",
          "pre-norm: the norm before the sub-layer": r"F\(LayerNorm|之前|先归一化|before|F\(LN",
          "which one is easier when deep": r"更容易|更稳定|层数|easier|stabl|deep"},
@@ -97,7 +97,7 @@ CARDS = [
     _say(
         "ffn", "002-89",
         "前馈网络起什么作用？",
-        "它在每个位置上独立地做同一件事：先升到大约 4 倍宽，经过激活函数，再降回来。"
+        "它在每个位置上独立地做同一件事：先把维度扩到约 4 倍，经过激活函数，再降回来。"
         "注意力负责在位置之间搬运信息，"
         "前馈网络负责加工每个位置上的内容。没有激活函数，两层就等于一次线性变换。",
         {"each position on its own": r"每个位置|独立|逐位置|each position|position-?wise",
@@ -127,7 +127,7 @@ CARDS = [
     _say(
         "decoder", "002-90 002-99 002-109 002-110 002-113",
         "用一两句话说明解码器做什么。",
-        "解码器用带因果掩码的自注意力看已经写出的词，用交叉注意力查询编码器的输出，"
+        "解码器用带因果掩码的自注意力看已生成的词，用交叉注意力查询编码器的输出，"
         "然后预测下一个词。"
         "训练时所有位置一次算完，生成时一个词一个词地写。",
         {"the words so far, masked": r"掩码|已经|已生成|mask|so far",
@@ -138,7 +138,8 @@ CARDS = [
         "why-it-works", "002-103 002-111 002-113",
         "编码器-解码器结构为什么有效？靠什么避免信息泄露？",
         "编码器负责理解输入，解码器负责在输入的条件下生成，交叉注意力把两边对齐。"
-        "避免信息泄露靠的不是分工，而是因果掩码：去掉它，前面的输出就会随后面的词改变。",
+        "避免信息泄露靠的不是分工，而是因果掩码和右移一位的目标输入："
+        "去掉掩码，前面的输出就会随后面的词改变。",
         {"the two tasks": r"理解|生成|understand|generat",
          "the causal mask": r"因果掩码|掩码|causal|mask"},
     ),
@@ -146,16 +147,17 @@ CARDS = [
         "causal-mask", "002-96 002-82 002-106",
         "因果掩码起什么作用？什么时候真正需要它？",
         "它让每个位置只能看到自己和之前的词，于是 P(y | x) 分解成各个 P(y_t | y_<t, x) 的乘积。"
-        "训练时整句目标一次输入，没有掩码就会偷看答案；逐词生成时后面的词还不存在，"
-        "掩码挡不住什么。",
+        "训练时整句目标一次输入，没有掩码就会偷看答案。"
+        "逐词生成时，如果用 KV 缓存，后面的词还不存在，没有什么需要遮挡；"
+        "如果每一步重算整个前缀，就仍然要用掩码。",
         {"only what came before": r"之前|前面|过去|before|past|earlier",
          "needed in training": r"训练|training"},
     ),
     _say(
         "cross-attention", "002-90 002-103 002-104",
         "交叉注意力里的 Q、K、V 从哪里来？",
-        "Q 来自解码器，K 和 V 来自编码器的输出。这样每写一个词都能到源句里找相关的词，"
-        "它的权重图可以看成一种软对齐。",
+        "Q 来自解码器，K 和 V 来自编码器的输出。这样每生成一个词都能到源句里找相关的词，"
+        "它的注意力矩阵可以看成一种软对齐。",
         {"queries from the decoder": r"解码器|decoder",
          "keys and values from the encoder": r"编码器|encoder"},
     ),
@@ -170,10 +172,10 @@ CARDS = [
     _say(
         "bottleneck", "002-68 002-83 002-91 002-97",
         "Transformer 最大的瓶颈是什么？怎样缓解？",
-        "每个词都要和每个词比较，时间是 O(n²d)，保存权重图还要 O(n²) 的内存。"
+        "每个词都要和每个词比较，时间是 O(n²d)，保存注意力矩阵还要 O(n²) 的内存。"
         "不过 n 小于大约 6d 时，线性层更贵。"
         "长序列可以用窗口之类的稀疏注意力，或者低秩、核方法的近似；"
-        "FlashAttention 省的是内存，不减少乘法。",
+        "FlashAttention 不减少乘法，但不保存整个注意力矩阵，减少显存读写，既省内存又更快。",
         {"the square of the length": r"n²|n\^2|n\*\*2|平方|二次|quadratic|square",
          "a remedy": r"稀疏|窗口|低秩|核方法|近似|检索|sparse|window|low.?rank|kernel|Flash"},
     ),
@@ -209,7 +211,7 @@ CARDS = [
         "什么是教师强制？它和生成有什么不同？",
         "训练时解码器读的是正确的目标词，而不是自己的预测，所以所有位置可以一次算完。"
         "生成时没有正确答案，"
-        "只能读自己写出的词，前面一步错了，后面会受影响。",
+        "只能读自己已生成的词，前面一步错了，后面会受影响。",
         {"the right words are read in training": r"正确|真实|true|right|gold",
          "its own words in generation": r"自己|own"},
     ),
@@ -233,10 +235,11 @@ CARDS = [
     _say(
         "lora", "002-43 002-45",
         "LoRA 为什么省资源？哪里没有省？",
-        "冻结原来的权重 W，只训练两个瘦矩阵，用 W + BA 代替 W；要训练的数只有 r(n + m) 个，"
-        "梯度和 Adam 的状态也跟着变少。但反向传播仍要穿过整个模型，所以每一步快不了多少。"
+        "冻结原来的权重 W，只训练两个低秩矩阵，用 W + BA 代替 W；"
+        "可训练参数只有 r(n + m) 个，梯度和 Adam 的状态也跟着变少。"
+        "但前向和反向传播仍要穿过整个模型，只省下冻结权重自己的梯度，每一步的计算量最多少三分之一。"
         "合并以后，推理没有额外开销。",
-        {"the frozen weight and two thin matrices": r"冻结|低秩|BA|AB|frozen|freez|low.?rank|rank",
+        {"a frozen weight, low-rank matrices": r"冻结|低秩|BA|AB|frozen|freez|low.?rank|rank",
          "what it does not save: the backward pass": r"反向传播|整个模型|backward|whole model"},
     ),
 ]  # fmt: skip

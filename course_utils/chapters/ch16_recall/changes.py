@@ -42,7 +42,6 @@ CHANGES = [
     ("c16-aloud-cost", '"say-parallel"', '"say-everything"'),
     ("c16-type", "它让每个位置只能看到自己和之前的词。", "训练时每个位置只看前面的词。"),
     ("c16-type", "它让每个位置只能看到自己和之前的词。", ""),
-    ("c16-ask-heads", "new=4", "new=0"),
-    ("c16-ask-cost", '"cost"', '"prices"'),
-    ("c16-answer-sizes", '"layernorm-parameters": ...', '"layernorm-parameters": "d"'),
+    ("c16-ask-round", "path-length", "role-of-key"),
+    ("c16-answer-round", '"projection-products": ...', '"projection-products": "n d**2"'),
 ]
