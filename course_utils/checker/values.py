@@ -248,22 +248,6 @@ def _list_gap(expected: list, given: Any) -> Gap:
     return _first_that_differs(dict(enumerate(gaps)))
 
 
-def nearly(expected: Any, given: Any, much: float = 1e-2) -> bool:
-    """Whether all numbers are finite, and off by a small part of the largest that is due."""
-    if isinstance(expected, Tensor) and isinstance(given, Tensor):
-        if expected.shape != given.shape or not given.is_floating_point() or not given.numel():
-            return gap(expected, given).size <= 1
-        return bool((given - expected).abs().max() <= much * expected.abs().max())
-    if isinstance(expected, dict) and isinstance(given, dict):
-        expected, given = [*expected.values()], [*given.values()]
-    if isinstance(expected, list) and isinstance(given, list) and len(expected) == len(given):
-        return all(nearly(a, b, much) for a, b in zip(expected, given))
-    number = type(expected) is type(given) is float
-    return (
-        abs(given - expected) <= much * abs(expected) if number else gap(expected, given).size <= 1
-    )
-
-
 def _entries(n: int) -> str:
     return "1 entry" if n == 1 else f"{n} entries"
 

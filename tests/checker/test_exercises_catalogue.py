@@ -130,7 +130,10 @@ def solutions_that_fill():
 def test_a_filler_that_scores_can_fall_below_is_named(exercise, filler):
     text = source.solved(exercise).replace("-math.inf)", f"{filler})")
     result = check(exercise.name, run_cell(text)[exercise.name])
-    assert result.mistakes == ("hidden scores are not low enough",), str(result)
+    name = ("hidden scores are not low enough",)
+    # -1e4 is so low that a known filler may be wrong where it is right: then no name is told
+    assert result.mistakes in ([name, ()] if filler == -1e4 else [name]), str(result)
+    assert not result
 
 
 def test_hidden_scores_that_are_only_lowered_are_named():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from course_utils.chapters import CHAPTERS
 from course_utils.checker import catalogue, check, hint, log, progress, reset, solution
 from course_utils.checker.overview import Progress
 
@@ -52,7 +53,9 @@ def test_a_row_for_each_chapter_and_on_request_for_each_of_its_exercises():
     chapters = {e.notebook for e in catalogue()}
     lines = str(progress()).splitlines()
     assert lines[1].split() == ["chapter", "solved", "tried", "exercises"]
-    assert [line.split()[0] for line in lines[2 : 2 + len(chapters)]] == sorted(chapters)
+    assert [line.split()[0] for line in lines[2 : 2 + len(chapters)]] == [
+        chapter.name for chapter in CHAPTERS if chapter.name in chapters
+    ]
     assert f"03_scoring_functions 1 1 {len(there)}".split() in [line.split()[:4] for line in lines]
     assert any(re.search("█+░+", line) for line in lines)
     assert "<td>03_scoring_functions</td><td>1</td><td>1</td>" in progress()._repr_html_()
@@ -89,7 +92,7 @@ def test_one_answer_counts_a_tag_once_and_many_bring_its_rule():
     for _ in range(3):
         check("scaled_attention", no_scale)
     assert log.tags() == {"scale": 1}
-    check("multi_head_parameters", 64 * 64)
+    check("multi_head_parameters", 4 * (64 * 64 + 64))
     check("multi_head_parameters", 3 * 64 * 64)
     check("additive_parameters", 176)
     assert log.tags()["counting"] == 3

@@ -7,12 +7,13 @@ from browser import expect, open_page, serve
 from explorer_figure import Figure
 from PIL import Image
 
+from course_utils.chapters import CHAPTERS as TABLE
 from course_utils.environment import ROOT
 
 PHONE = {"width": 390, "height": 844}
 LAPTOP = {"width": 1366, "height": 768}
 CAT = "Le chat noir est en train de dormir."
-CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CHAPTERS = [ROOT / "notebooks" / chapter.file for chapter in TABLE]
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ def test_masks_with_lengths_are_read_as_masks_alone(tokens, wrap):
         for less in (mask[:1], mask[0], mask[0, 0]):
             wanted = model(tokens, mask, **options)
             torch.testing.assert_close(model(tokens, less, **options), wanted)
-    row = torch.arange(6) < 4
+    row = torch.arange(6)[None] < 4
     both = model(tokens, row, valid_lens=torch.tensor([6, 6]))
     torch.testing.assert_close(both, model(tokens, valid_lens=torch.tensor([4, 4])))
 

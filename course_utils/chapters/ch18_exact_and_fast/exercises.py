@@ -200,16 +200,16 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
     reference=_from_tiles,
     play=_in_tiles,
     probes=[
-        (*draw(0, (2, 3), (4, 3), (4, 2)), 2),
-        (*draw(1, (3, 4), (7, 4), (7, 2), scale=1.5), 3),
-        (*draw(2, (2, 2), (5, 2), (5, 3), scale=2.0), 1),
-        (*draw(3, (3, 2), (6, 2), (6, 2), scale=30.0), 4),
         (
             torch.tensor([[-32.0, 2.0, 0.0, 1.0]]),
             torch.tensor([[62.5, 0.5, 1.0, 0.0], [62.5, 1.0, 0.0, 0.0], [62.5, 0.0, 0.0, 0.0]]),
             torch.tensor([[1.0], [3.0], [-2.0]]),
             2,
         ),
+        (*draw(0, (2, 3), (4, 3), (4, 2)), 2),
+        (*draw(1, (3, 4), (7, 4), (7, 2), scale=1.5), 3),
+        (*draw(2, (2, 2), (5, 2), (5, 3), scale=2.0), 1),
+        (*draw(3, (3, 2), (6, 2), (6, 2), scale=30.0), 4),
     ],
     mistakes=[
         wrong(

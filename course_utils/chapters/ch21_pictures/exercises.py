@@ -122,7 +122,7 @@ def patches_of(picture, patch):
 
 
 def _together(patches, rows, *, order="rows", pixels="rows", kept="squares", grid="own"):
-    number, side = len(patches), math.isqrt(patches.shape[1])
+    number, side = len(patches), round(patches.shape[1] ** 0.5)
     columns = number // rows
     if grid == "swapped":
         rows, columns = columns, rows
@@ -210,7 +210,7 @@ def put_together(patches, rows):
 
     patches: (N, side * side). Returns (rows * side, N / rows * side).
     """
-    side = math.isqrt(patches.shape[1])
+    side = round(patches.shape[1] ** 0.5)
     grid = patches.reshape(rows, -1, side, side)  # (rows, columns, side, side)
     return grid.transpose(1, 2).reshape(rows * side, -1)
 

@@ -12,7 +12,7 @@ def picture_to_words():
     side = 0.36
     shade = [[tint(VALUE, 0.35) if (r, c) in _CROSS else "#E8E8E8" for c in range(4)]
              for r in range(4)]  # fmt: skip
-    grid = sheet.cells(0.25, 2.6, shade, side, size=7,
+    grid = sheet.cells(0.25, 2.6, shade, side, size=7.5,
                        texts=[[str(4 * r + c) for c in range(4)] for r in range(4)])  # fmt: skip
     sheet.text(grid.x, 2.85, "16 patches", SMALL)
     linear = sheet.box(2.65, grid.y, "one linear\nmap for all", LEARNED, 1.2, 0.6, SMALL)
