@@ -776,8 +776,8 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
     """,
     reference=_bits,
     probes=[
-        (torch.tensor([2.0, 1.0, 3.0]), "le café"),
         (torch.tensor([0.5, 4.0]), "面包 pain"),
+        (torch.tensor([2.0, 1.0, 3.0]), "le café"),
         (torch.tensor([1.5, 2.5, 0.25, 1.0, 3.25]), "Tom said naïve words"),
         (torch.tensor([1.0, 2.0, 0.5, 3.0]), " deux cafés \n"),
     ],
