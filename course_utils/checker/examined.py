@@ -120,7 +120,7 @@ class Examined:
         """Whether in float64 it is right, and in float32 off by what its own rounding makes."""
         exact = doubled(args)
         right, own = self._right([exact]), self._values([exact])
-        return bool(own) and gap(right[0], own[0]).size <= 1 and _nearly(due, given)
+        return bool(own) and gap(right[0], own[0]).size <= 1 and nearly(due, given)
 
     def _play(self, inputs: list[tuple]) -> list[Run]:
         """The answer on other inputs; those runs that came to an end."""
@@ -153,7 +153,7 @@ def _twice(exercise: Exercise) -> Any:
     return outcome(exercise.play, exercise.variant(), exercise.probes[0], 0, times=2)
 
 
-def _nearly(expected: Any, given: Any, much: float = 1e-2) -> bool:
+def nearly(expected: Any, given: Any, much: float = 1e-2) -> bool:
     """Whether all numbers are finite, and off by a small part of the largest that is due."""
     if isinstance(expected, Tensor) and isinstance(given, Tensor):
         if expected.shape != given.shape or not given.is_floating_point() or not given.numel():
@@ -162,7 +162,7 @@ def _nearly(expected: Any, given: Any, much: float = 1e-2) -> bool:
     if isinstance(expected, dict) and isinstance(given, dict):
         expected, given = [*expected.values()], [*given.values()]
     if isinstance(expected, list) and isinstance(given, list) and len(expected) == len(given):
-        return all(_nearly(a, b, much) for a, b in zip(expected, given))
+        return all(nearly(a, b, much) for a, b in zip(expected, given))
     number = type(expected) is type(given) is float
     return (
         abs(given - expected) <= much * abs(expected) if number else gap(expected, given).size <= 1

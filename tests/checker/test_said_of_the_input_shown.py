@@ -9,10 +9,11 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker import catalogue, check, judge, runner
+from course_utils.checker.examined import nearly
 from course_utils.checker.repair import repair
 from course_utils.checker.runner import outcome
 from course_utils.checker.stated_sizes import as_stated
-from course_utils.checker.values import gap, nearly, typed
+from course_utils.checker.values import gap, typed
 from course_utils.checker.verdict import typed_fact
 from course_utils.checker.widen import drawn, smaller, widened
 
