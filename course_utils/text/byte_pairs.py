@@ -5,15 +5,26 @@ et al. 2016, section 3.2; over bytes as in GPT-2 (Radford et al. 2019, section 2
 """
 
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from course_utils.text.text import normalise
 from course_utils.text.vocab import RESERVED
 
-# Letters, digits, and the rest stay apart, each with the space before it. (GPT-2 also counts
-# characters such as a superscript two or a fraction as digits; here they go with the letters.)
-_WORD = re.compile(r"'(?:[stmd]|re|ve|ll)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
+# What is written on a letter: accents, vowels, viramas, and the forms of a Chinese character.
+_ON_LETTERS = "".join(
+    c
+    for c in map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))
+    if unicodedata.category(c)[0] == "M"
+)
+# Letters, digits, and the rest stay apart, each with the space before it. GPT-2 cuts before every
+# mark on a letter, which leaves Hindi or Thai in crumbs. (It also counts characters such as a
+# superscript two or a fraction as digits; here they go with the letters.)
+_WORD = re.compile(
+    rf"'(?:[stmd]|re|ve|ll)| ?[^\W\d_](?:[^\W\d_]|[{_ON_LETTERS}])*| ?\d+| ?(?:[^\s\w]|_)+"
+    r"|\s+(?!\S)|\s+"
+)
 _VISIBLE = (*range(33, 127), *range(161, 173), *range(174, 256))  # Latin-1 that can be seen
 BYTES = [bytes([b]) for b in (*_VISIBLE, *(b for b in range(256) if b not in _VISIBLE))]
 

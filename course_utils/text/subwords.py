@@ -8,7 +8,7 @@ the most frequent pieces instead, down to single bytes, so that no text is unkno
 import json
 from collections.abc import Iterable, Sequence
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from course_utils.text import byte_pairs
 from course_utils.text.text import normalise, printable
@@ -17,6 +17,10 @@ from course_utils.text.vocab import RESERVED
 BYTES = frozenset(pre_tokenizers.ByteLevel.alphabet())  # the characters that stand for bytes
 SMALLEST = len(RESERVED) + len(BYTES)
 LONGEST = 64  # bytes of a piece that is learnt, so that the size of a vocabulary has a bound
+# GPT-2's rule, but a mark on a letter stays with it; in `byte_pairs` it stands for Python
+_WORD = Regex(
+    r"'(?:[stmd]|re|ve|ll)| ?\p{L}[\p{L}\p{M}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+)
 _STANDS_FOR = dict(zip(sorted(BYTES), byte_pairs.BYTES, strict=True))
 _CHANGE_TEXT = ("normalizer", "post_processor", "truncation", "padding")
 
@@ -131,7 +135,13 @@ class Subwords:
 
 def _over_bytes(model: models.BPE) -> Tokenizer:
     tokenizer = Tokenizer(model)
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="first", split=False),
+            pre_tokenizers.Split(_WORD, "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
 

@@ -79,6 +79,30 @@ def test_any_text_gets_the_librarys_ids_and_comes_back(text):
     assert ours.decode(ids) == normalise(text)
 
 
+MARKED = {
+    "Hindi": "मैं हिन्दी बोलता हूँ",
+    "Thai": "คุณช่วยฉันได้ไหม",
+    "Arabic with vowels": "أَنَا أَتَكَلَّمُ العَرَبِيَّةَ",
+    "Hebrew with points": "בְּרֵאשִׁית בָּרָא",
+    "Tamil": "நான் தமிழ் பேசுகிறேன்",
+    "accents without a letter of their own": "x\u0301z\u030a q\u0308",
+    "forms of Chinese characters": "葛\U000e0100城 辻\U000e0101",
+}
+
+
+@pytest.mark.parametrize("text", MARKED.values(), ids=MARKED)
+def test_a_mark_stays_with_its_letter_so_that_a_word_can_become_one_piece(text):
+    assert [word.decode() for word in split_words(text)] == [f" {word}" for word in text.split()]
+    ours, theirs = BytePairs.learn([text] * 9, 700), Subwords.learn([text] * 9, 700)
+    assert ours.merges == theirs.merges
+    assert len(ours.encode(text)) == len(theirs.encode(text)) == len(text.split())
+
+
+def test_marks_without_a_letter_go_with_the_rest():
+    words = [word.decode() for word in split_words("\u2764\ufe0f! \u0301a 1\u0332b")]
+    assert words == [" \u2764\ufe0f!", " \u0301", "a", " 1", "\u0332", "b"]
+
+
 def test_merging_by_hand():
     assert merge([1, 1, 1, 2, 1, 1], (1, 1), 9) == [9, 1, 2, 9]
     assert merge([], (1, 1), 9) == []

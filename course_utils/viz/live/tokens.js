@@ -3,7 +3,7 @@
 const WHITE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"; // as in Python
 const SPACES = new RegExp(`[${WHITE}]+`, "g");
 const ENDS = new RegExp(`^[${WHITE}]+|[${WHITE}]+$`, "g");
-const WORDS = /'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^ \p{L}\p{N}]+/gu;
+const WORDS = /'(?:s|t|re|ve|m|ll|d)| ?\p{L}[\p{L}\p{M}]*| ?\p{N}+| ?[^ \p{L}\p{N}]+/gu;
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 
 /** One spelling for what reads the same: NFC, plain apostrophes, single plain spaces. */
