@@ -11,10 +11,10 @@ from course_utils.training.runs.candidates import Candidate, candidates
 from course_utils.training.runs.lines import (
     letters_of,
     read_lines,
-    sentences,
     translate_texts,
     unseen_letters,
 )
+from course_utils.training.runs.parts import sentences
 from course_utils.training.runs.processes import best_device
 from course_utils.training.runs.refusals import Refused, number
 from course_utils.training.translation import Translator, load_translator
@@ -93,8 +93,9 @@ def main(argv: list[str]) -> None:
     while group := _some(given, at_once):
         for place, line in enumerate(group, start=done + 1):
             if strange := unseen_letters(line, known):
-                _say(f"line {place}: the model has never seen {strange[:20]}, and guesses")
-
+                _say(
+                    f"line {place}: the model has rarely or never seen {strange[:20]}, and guesses"
+                )
         sys.stdout.buffer.write(_answer(translator, group, done, args).encode("utf-8"))
         sys.stdout.buffer.flush()
         done += len(group)

@@ -86,6 +86,13 @@ class Subwords:
         """The line that some ids spell; reserved ids are left out, broken characters replaced."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=True).strip()
 
+    def spell(self, ids: Iterable[int]) -> list[bytes]:
+        """The bytes of each id, which may be a part of a character; of a reserved one its name."""
+        tokens = [self._tokenizer.id_to_token(i) for i in ids]
+        return [
+            t.encode() if t in RESERVED else b"".join(_STANDS_FOR[c] for c in t) for t in tokens
+        ]
+
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Each id as it reads on its own, for the axes of a heatmap; `·` begins a word.
 

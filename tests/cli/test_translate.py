@@ -1,7 +1,9 @@
 """The commands that use a trained model: translate, evaluate, heatmap."""
 
+import doctest
 import io
 import sys
+import time
 import types
 
 import pytest
@@ -15,17 +17,14 @@ from course_utils.__main__ import run
 from course_utils.cli import command, evaluate, heatmap, translate
 from course_utils.text.batches import pad
 from course_utils.text.corpora import load_corpus
+from course_utils.text.subwords import Subwords
 from course_utils.text.text import normalise
 from course_utils.training.decoding import greedy_decode
+from course_utils.training.runs import parts
 from course_utils.training.runs.candidates import candidates
 from course_utils.training.runs.folder import read_vocabulary
-from course_utils.training.runs.lines import (
-    cut,
-    read_lines,
-    sentences,
-    translate_lines,
-    translate_texts,
-)
+from course_utils.training.runs.lines import read_lines, translate_lines, translate_texts
+from course_utils.training.runs.parts import cut, joined, sentences
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.translation import load_translator
 
@@ -169,12 +168,12 @@ def test_a_byte_order_mark_is_no_text():
     assert list(read_lines([b"\xef\xbb\xbfGo.\n", b"Stop."], print)) == ["Go.", "Stop."]
 
 
-@given(st.text(st.sampled_from("ab .,!\u00e9\u4e2d"), max_size=60), st.integers(2, 9))
+@given(st.text(st.sampled_from("ab .,!\u00e9\u4e2d\u3002\uff0c"), max_size=60), st.integers(2, 9))
 def test_a_line_is_cut_without_losing_anything(text, limit):
     vocabulary = read_vocabulary(talking_folder())
-    parts = cut(text, vocabulary, limit)
-    assert [i for part in parts for i in part] == vocabulary.encode(text)
-    assert all(len(part) <= limit for part in parts)
+    found = cut(text, vocabulary, limit)
+    assert [i for part in found for i in part] == vocabulary.encode(text)
+    assert all(len(part) <= limit for part in found)
 
 
 def test_a_line_is_cut_at_the_ends_of_sentences_then_clauses_then_words():
@@ -186,6 +185,33 @@ def test_a_line_is_cut_at_the_ends_of_sentences_then_clauses_then_words():
     ):
         limit = len(vocabulary.encode(text)) - 1
         assert [vocabulary.decode(part) for part in cut(text, vocabulary, limit)] == wanted
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        ["我在家。", "他很累，真的。"],
+        ["我在家，", "他很累真的很累。"],
+        ["私は家です。", "彼は疲れました。"],
+        ["هل أنت هنا؟", " أنا هنا الآن."],
+        ["मैं घर पर हूँ।", " वह थका है।"],
+    ],
+)
+def test_a_line_of_any_script_is_cut_at_its_own_marks(wanted):
+    text = "".join(wanted)
+    vocabulary = Subwords.learn([text], 260)
+    limit = max(len(vocabulary.encode(text)) - 2, 1)
+    assert [vocabulary.decode(p) for p in cut(text, vocabulary, limit)] == [
+        part.strip() for part in wanted
+    ]
+
+
+def test_a_line_without_marks_or_spaces_is_cut_between_characters():
+    text = "我说中文" * 9
+    vocabulary = Subwords.learn([text], 262)
+    for limit in range(3, 30):
+        found = [vocabulary.decode(part) for part in cut(text, vocabulary, limit)]
+        assert "".join(found) == text, limit
 
 
 def test_nbest_shows_different_translations_the_best_first_with_scores_and_links(monkeypatch):
@@ -405,15 +431,37 @@ def test_the_model_that_ships_translates_by_default():
         ("It costs 3.50 euros. \u00c9mile paid.", ["It costs 3.50 euros.", "\u00c9mile paid."]),
         ("wait... what? no", ["wait... what? no"]),
         ("", [""]),
+        ("我在家。你呢？好！", ["我在家。", "你呢？", "好！"]),
+        ("何！？本当。。。はい。", ["何！？", "本当。。。", "はい。"]),
+        ("「行く。来い。」と彼は言った。寒い。", ["「行く。来い。」と彼は言った。", "寒い。"]),
+        ("他说：“我累了。你呢？”她走了。", ["他说：“我累了。你呢？”她走了。"]),
+        ("هل أنت هنا؟ أنا هنا.", ["هل أنت هنا؟", "أنا هنا."]),
+        ("मैं घर पर हूँ। वह थका है।", ["मैं घर पर हूँ।", "वह थका है।"]),
     ],
 )
 def test_a_line_is_split_at_the_ends_of_its_sentences(line, wanted):
     assert sentences(line) == wanted
 
 
-@given(st.text(st.sampled_from("aA .!?\"')\u4e2d"), max_size=40))
+@given(st.text(st.sampled_from("aA .!?\"')\u4e2d\u3002\u300c\u300d"), max_size=40))
 def test_sentences_lose_nothing(line):
-    assert " ".join(sentences(line)) == normalise(line)
+    assert "".join(sentences(line)).replace(" ", "") == normalise(line).replace(" ", "")
+    if "\u3002" not in line:
+        assert " ".join(sentences(line)) == normalise(line)
+
+
+def test_translations_of_parts_are_joined_as_their_script_is_written():
+    assert joined(["Hello.", "", "Fine."]) == "Hello. Fine."
+    assert joined(["我在家。", "你呢？"]) == "我在家。你呢？"
+    assert joined(["그는 왔다.", "나는 갔다."]) == "그는 왔다. 나는 갔다."
+    assert joined([]) == joined([""]) == ""
+    assert doctest.testmod(parts).failed == 0
+
+
+def test_a_long_line_of_quotes_is_split_in_no_time():
+    began = time.perf_counter()
+    assert len(sentences("我。" * 30_000)) == 30_000
+    assert time.perf_counter() - began < 5
 
 
 def test_sentences_of_a_line_are_translated_one_by_one(monkeypatch):
@@ -425,7 +473,7 @@ def test_sentences_of_a_line_are_translated_one_by_one(monkeypatch):
 
 def test_letters_that_the_model_never_saw_are_named(monkeypatch, capsys):
     translate_bytes(monkeypatch, "Go.\n\u4f60\u597d \u4f60\n".encode())
-    assert "translate: line 2: the model has never seen \u4f60\u597d, and guesses\n" in (
+    assert "translate: line 2: the model has rarely or never seen \u4f60\u597d, and guesses\n" in (
         capsys.readouterr().err
     )
 

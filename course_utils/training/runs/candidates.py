@@ -10,7 +10,8 @@ from course_utils.text.batches import pad
 from course_utils.text.text import one_line
 from course_utils.training.decoding import n_best
 from course_utils.training.metrics import links_from_weights
-from course_utils.training.runs.lines import cut, longest_answer
+from course_utils.training.runs.lines import longest_answer
+from course_utils.training.runs.parts import cut
 from course_utils.training.translation import Translator
 
 

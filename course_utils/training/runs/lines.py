@@ -1,21 +1,15 @@
 """Lines in, translations out: as many as there were, whatever the lines hold."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 
 from course_utils.text.subwords import Subwords
 from course_utils.text.text import normalise, one_line
+from course_utils.training.runs.parts import cut, joined, sentences
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.translation import Translator
 
-ENDS = (".!?\u2026", ",;:")  # where a long line is best cut, in this order
 BOM = "\ufeff"
-# a space between a sentence's end, with its quotes, and a capital; not after Mr., J. or the like
-SENTENCE = re.compile(
-    r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\b[A-Z]\.)"
-    r"(?:(?<=[.!?\u2026])|(?<=[.!?\u2026][\"'\u201d\u00bb)])) (?=[\"'\u201c\u00ab(]?[^\W\d_a-z])"
-)
 
 
 def read_lines(stream: Iterable[bytes], warn: Callable[[str], None]) -> Iterator[str]:
@@ -49,15 +43,6 @@ def _is_utf_16(line: bytes) -> bool:
     )
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a line, one space between them; a line without an end is one.
-
-    >>> sentences("Hello. How is Mr. Smith? Fine.")
-    ['Hello.', 'How is Mr. Smith?', 'Fine.']
-    """
-    return SENTENCE.split(normalise(text))
-
-
 def unseen_letters(text: str, known: frozenset[str]) -> str:
     """The letters of a line that stand in no piece of a vocabulary (`letters_of`), each once."""
     return "".join(dict.fromkeys(c for c in normalise(text) if c.isalpha() and c not in known))
@@ -66,39 +51,6 @@ def unseen_letters(text: str, known: frozenset[str]) -> str:
 def letters_of(vocabulary: Subwords) -> frozenset[str]:
     """All characters that the pieces of a vocabulary spell."""
     return frozenset("".join(vocabulary.pieces(range(len(vocabulary)))))
-
-
-def cut(text: str, vocabulary: Subwords, limit: int) -> list[list[int]]:
-    """The ids of a line, in as few parts of at most `limit` ids as its own ends allow.
-
-    A part ends at the last end of a sentence that fits, else of a clause, else of a word; a word
-    longer than `limit` is cut where it must be. No id is lost.
-    """
-    ids = vocabulary.encode(text)
-    if len(ids) <= limit:
-        return [ids]
-    words = normalise(text).split(" ")
-    encoded = [w[i : i + limit] for w in vocabulary.encode_all(words)
-               for i in range(0, len(w), limit)]  # fmt: skip
-    parts, start = [], 0
-    while start < len(encoded):
-        end, size = start, 0
-        while end < len(encoded) and size + len(encoded[end]) <= limit:
-            size += len(encoded[end])
-            end += 1
-        if end < len(encoded):
-            end = _best_end(encoded, start, end, vocabulary)
-        parts.append([i for word in encoded[start:end] for i in word])
-        start = end
-    return parts
-
-
-def _best_end(encoded: Sequence[list[int]], start: int, end: int, vocabulary: Subwords) -> int:
-    for marks in ENDS:
-        for last in range(end, start, -1):
-            if vocabulary.decode(encoded[last - 1][-1:]).endswith(tuple(marks)):
-                return last
-    return end
 
 
 def translate_texts(
@@ -124,7 +76,7 @@ def translate_texts(
             on_cut=on_cut and (lambda index, count: on_cut(owners[index], count)),
         )
     )
-    return [" ".join(filter(None, islice(said, len(some)))) for some in parts]
+    return [joined(islice(said, len(some))) for some in parts]
 
 
 def translate_lines(
@@ -155,7 +107,7 @@ def translate_lines(
     translations: list[list[str]] = [[] for _ in lines]
     for owner, ids in zip(owners, _decode(translator, pieces, beam, batch_size), strict=True):
         translations[owner].append(translator.target.decode(ids))
-    return [one_line(" ".join(texts)) for texts in translations]
+    return [one_line(joined(texts)) for texts in translations]
 
 
 def longest_answer(length: int, max_len: int) -> int:
