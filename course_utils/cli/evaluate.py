@@ -47,6 +47,11 @@ def main(argv: list[str]) -> None:
             f"{f' and {len(empty) - 5} more' if len(empty) > 5 else ''}: chrF2 leaves such lines "
             "out, and for BLEU every word there is wrong"
         )
+    if sum(line.endswith(" .") for line in references) > len(references) / 2:
+        to_stderr(
+            f"evaluate: {args.ref} is cut into words, with a space before the full stop: its BLEU "
+            "does not compare with that of plain text"
+        )
     if measure_for(references) != "BLEU":
         to_stderr(
             "evaluate: no line of the reference has four words, so BLEU is 0 whatever the "

@@ -9,6 +9,7 @@ from course_utils.text.text import printable
 from course_utils.training.runs.files import all_finite, new_folder, read_tensors
 from course_utils.training.runs.folder import (
     WEIGHTS,
+    check_vocabulary,
     empty_model,
     read_best,
     read_config,
@@ -37,6 +38,7 @@ def main(argv: list[str]) -> None:
     config = read_config(args.model)
     vocabulary = read_vocabulary(args.model, config.src_vocab_size)
     best = read_best(args.model)
+    check_vocabulary(args.model, vocabulary)
     wanted = weights_of(empty_model(config))
     weights = {name: w.half() for name, w in read_tensors(args.model / WEIGHTS, wanted).items()}
     if not all_finite(weights):
@@ -44,7 +46,7 @@ def main(argv: list[str]) -> None:
     new_folder(args.out)
     write_config(args.out, config)
     write_vocabulary(args.out, vocabulary)
-    write_weights(args.out, weights, best)
+    write_weights(args.out, weights, best, vocabulary)
     size = sum(path.stat().st_size for path in args.out.iterdir())
     digest = pooch.file_hash(str(args.out / WEIGHTS))
     print(printable(f"{args.out}: {size / 1e6:.1f} MB, {WEIGHTS} sha256:{digest}"))

@@ -37,6 +37,7 @@ from course_utils.training.runs.folder import (
     CONFIG,
     VOCABULARY,
     WEIGHTS,
+    check_vocabulary,
     empty_model,
     found,
     load_model,
@@ -131,6 +132,8 @@ def _train(folder: Path, given: Mapping[str, object], device: torch.device) -> i
     )
     training = Training(folder, settings, vocabulary, examples, validation, split.digest, device)
     if fields:
+        if training.best:
+            check_vocabulary(folder, vocabulary)
         training.resume(fields)
         if training.validated and training.best is None:
             raise Refused(
@@ -179,7 +182,14 @@ def _claimed(folder: Path, resume: bool) -> Iterator[None]:
         raise Refused(f"cannot make the folder {folder}: {error.strerror}") from None
     with only_writer(folder):
         _check_folder(folder, resume)
-        yield
+        stood = {path.name for path in folder.iterdir()}
+        try:
+            yield
+        except Refused:
+            if not (folder / LAST).exists():  # as it was found, for the command that is mended
+                for name in BEGINNINGS - stood:
+                    (folder / name).unlink(missing_ok=True)
+            raise
 
 
 def _check_folder(folder: Path, resume: bool) -> None:

@@ -20,9 +20,10 @@ from course_utils.text.registry import (
     unreadable,
 )
 from course_utils.text.small_world import LARGEST, small_world
-from course_utils.text.text import normalise
+from course_utils.text.text import normalise, not_text
 
 _BOM = b"\xef\xbb\xbf"
+_MORE = "more than two columns"
 _LINE_END = re.compile(r"\r\n|\n|\r")  # not splitlines: U+2028 is no line end
 
 
@@ -114,14 +115,29 @@ def _parse(name: str, data: bytes) -> Corpus:
         if raw[:2] != columns and _respelled(raw, columns):
             corpus.mended.setdefault("unusual spaces, apostrophes or accents", []).append(number)
         if len(raw) > 2:
-            corpus.mended.setdefault("more than two columns", []).append(number)
+            corpus.mended.setdefault(_MORE, []).append(number)
+    _check_columns(corpus)
     if not corpus.pairs:
         raise CorpusError(f"{corpus}. A corpus has one pair a line: source, tab, target, in UTF-8")
     return corpus
 
 
+def _check_columns(corpus: Corpus) -> None:
+    """Refuse the tables of Tatoeba, whose first column counts and whose next may be a language."""
+    if not corpus.mended.get(_MORE):
+        return
+    numbers = sum(pair.source.isdecimal() for pair in corpus.pairs)
+    if 10 * numbers > 9 * len(corpus.pairs):
+        raise CorpusError(
+            f"the first column of {corpus.name} holds numbers, not sentences: keep the two columns "
+            "of the sentences, as by cut -f 2,4"
+        )
+
+
 def _lines(name: str, data: bytes) -> list[str]:
     """The lines of a file in UTF-8, whatever ends them; a byte-order mark and an empty end go."""
+    if kind := not_text(data):
+        raise CorpusError(f"{name} is {kind}")
     data = data.removeprefix(_BOM)
     try:
         text = data.decode("utf-8")

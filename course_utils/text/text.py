@@ -16,6 +16,15 @@ _SPELLINGS = {**_APOSTROPHES, **_SURROGATES}
 _RESPELLED = re.compile(f"[{''.join(map(chr, _APOSTROPHES))}\\ud800-\\udfff]")
 # what moves a terminal's cursor or turns its text around, white space apart
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
+_PACKED = {
+    b"\x1f\x8b": "packed by gzip",
+    b"BZh": "packed by bzip2",
+    b"\xfd7zXZ\0": "packed by xz",
+    b"\x28\xb5\x2f\xfd": "packed by zstd",
+    b"PK\x03\x04": "a zip archive, or a table or document of an office program",
+    b"%PDF-": "a PDF",
+    b"PAR1": "in Parquet",
+}
 _WHITE_SPACE = re.compile(r"\s+")
 _PUNCTUATION = re.compile(r"([!?;\u2026()\"\u00ab\u00bb]|[.,:](?!\d))")  # 3.5 and 12:30 stay whole
 # French elisions end at their apostrophe: j'ai -> j' ai. These words only look elided.
@@ -51,6 +60,23 @@ def words(text: str) -> list[str]:
     ['Tu', 'viens', '?']
     """
     return _respelled(text).split()
+
+
+def not_text(data: bytes) -> str:
+    """What the beginning of a file shows it to be, with what to do, if not text in UTF-8; or "".
+
+    >>> not_text(b"\\xff\\xfeG\\0o\\0"), not_text(b"Go.")
+    ('in UTF-16: save it as UTF-8, or convert it by iconv -f UTF-16 -t UTF-8', '')
+    """
+    if kind := next((kind for magic, kind in _PACKED.items() if data.startswith(magic)), ""):
+        return f"{kind}: unpack it or export it as plain text first"
+    line = data[:1000].split(b"\n")[0]
+    marked = line.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\0" in line
+    # or the empty halves of five Latin letters or more
+    halves = (line[0::2], line[1::2])
+    if marked or any(len(half) > 4 and not half.strip(b"\0") for half in halves):
+        return "in UTF-16: save it as UTF-8, or convert it by iconv -f UTF-16 -t UTF-8"
+    return ""
 
 
 def one_line(text: str) -> str:

@@ -54,7 +54,9 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, lowercase: boo
     from sacrebleu.metrics import BLEU
 
     _check("BLEU", hypotheses, references)
-    return _score("BLEU", BLEU(lowercase, tokenize=tokens_for(references)), hypotheses, references)
+    # force: no advice of its own, in the name of its own options, about text that is in tokens
+    metric = BLEU(lowercase, force=True, tokenize=tokens_for(references))
+    return _score("BLEU", metric, hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:

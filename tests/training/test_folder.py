@@ -13,10 +13,11 @@ from engine_runs import tensors, tiny_folder
 from safetensors.torch import save_file
 
 from course_utils import __main__ as cli
+from course_utils.cli import train
 from course_utils.models.parameters import count_parameters
 from course_utils.models.transformer import TransformerConfig
 from course_utils.training.runs import files
-from course_utils.training.runs.folder import read_best, read_config, write_config
+from course_utils.training.runs.folder import read_best, read_config, read_vocabulary, write_config
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.trained import trained_models
 from course_utils.training.translation import load_translator
@@ -260,6 +261,34 @@ def test_a_folder_in_use_is_not_packed_into(folder, capsys):
     assert pack(folder, folder) == 1
     assert "exists and is not empty" in capsys.readouterr().err
     assert pack(folder, folder / "config.json") == 1
+
+
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory):
+    """A model of the same sizes, of other words."""
+    corpus = tmp_path_factory.mktemp("twin") / "own.tsv"
+    lines = (f"der Hund {i} lief heim\tl'animal {i} rentra\n" for i in range(60))
+    corpus.write_text("".join(lines), encoding="utf-8")
+    folder = str(corpus.with_name("model"))
+    sizes = ("--vocab", "300", "--d-model", "16", "--heads", "2", "--layers", "1", "--epochs", "1")
+    assert train.main(["--corpus", str(corpus), "--out", folder, *sizes]) == 0
+    return corpus.with_name("model")
+
+
+def test_the_vocabulary_of_another_model_is_refused_though_the_sizes_fit(folder, twin, tmp_path):
+    assert read_vocabulary(twin).to_json() != read_vocabulary(folder).to_json()
+    assert read_config(twin).src_vocab_size == read_config(folder).src_vocab_size
+    shutil.copy(twin / "vocabulary.json", folder)
+    refused(folder, "another vocabulary than vocabulary.json beside it")
+    assert pack(folder, tmp_path / "packed") == 1
+    assert not (tmp_path / "packed").exists()
+    assert train.main(["--out", str(folder), "--resume"]) == 1
+
+
+def test_a_packed_model_knows_its_vocabulary(folder, twin, tmp_path):
+    assert pack(folder, tmp_path / "packed") == 0
+    shutil.copy(twin / "vocabulary.json", tmp_path / "packed")
+    refused(tmp_path / "packed", "another vocabulary")
 
 
 @pytest.mark.parametrize("name", sorted(trained_models()))

@@ -335,6 +335,21 @@ def test_a_folder_in_use_is_refused(tmp_path, capsys):
     assert "cannot make the folder" in err
 
 
+@pytest.mark.parametrize(
+    "options", [["--max-len", "8"], ["--size", "2"], ["--start-from", "nowhere"], ["--heads", "3"]]
+)
+def test_a_refused_training_leaves_the_folder_as_it_found_it(tmp_path, capsys, options):
+    corpus = tmp_path / "long.tsv"
+    # each word stands once, so that the pieces stay short
+    words = ("".join(chr(97 + (i * k) % 26) for k in range(1, 30)) for i in range(1, 81))
+    lines = (f"{a}\t{b}\n" for a, b in zip(words, words, strict=False))
+    corpus.write_text("".join(lines), encoding="utf-8")
+    small = [] if "--start-from" in options else ["--vocab", "260"]
+    out = str(tmp_path / "a")
+    refusal(capsys, "--corpus", str(corpus), *small, "--out", out, *options)
+    assert list((tmp_path / "a").iterdir()) == []
+
+
 def test_other_settings_are_refused_and_named(capsys):
     err = refusal(capsys, "--out", str(tiny_folder()), "--resume", "--epochs", "8", "--lr", "0.1")
     assert "--epochs was 3, now 8; --lr was not given, now 0.1" in err

@@ -44,8 +44,9 @@ def split_corpus(settings: Settings) -> Split:
         train, validation = split_by_source(rest, min(count, MOST_VALIDATED), settings.seed)
     except ValueError:
         raise Refused(
-            f"{corpus.name} has {sources:,} different source sentences, too few to hold out twice "
-            f"{count} and train on others: take a larger corpus or a smaller --held-out"
+            f"{corpus.name} has {sources:,} different source sentence{'s' * (sources != 1)}, "
+            f"too few to hold out twice {count} and train on others: take a larger corpus"
+            f"{' or a smaller --held-out' * (count > 1)}"
         ) from None
     check_apart((p.source for p in train), (p.source for p in validation + test))
     digest = hashlib.sha256()

@@ -212,7 +212,8 @@ class Training:
         better = best is None or best.measure != score.name  # as earlier versions measured it
         if better or (score, -loss) >= (best.score, -best.loss):
             better, self.best = True, Best(score, score.name, loss, self.step)
-            write_weights(self.folder, weights_of(self.average.module), self.best)
+            weights = weights_of(self.average.module)
+            write_weights(self.folder, weights, self.best, self.vocabulary)
         row = Row(self.step, self.seconds, report.loss, loss, float(score), score.name)
         self.log.append(row)
         write_log(self.folder, self.log)

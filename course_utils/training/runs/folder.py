@@ -1,7 +1,7 @@
 """The model folder: what `train` writes and the other commands read.
 
     model.safetensors   the best weights so far; its header holds their validation score, loss and
-                        step
+                        step, and a digest of their vocabulary
     config.json         the sizes of the model, and the number of this format
     vocabulary.json     the subword vocabulary of both languages
 
@@ -10,6 +10,7 @@ more memory than the weights on disk justify.
 """
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -173,10 +174,32 @@ class Best(NamedTuple):
     step: int
 
 
-def write_weights(folder: Path, weights: Mapping[str, Tensor], best: Best) -> None:
+def _digest(vocabulary: Subwords) -> str:
+    """Of its pieces and merges."""
+    content = json.loads(vocabulary.to_json())["model"]
+    return hashlib.sha256(json.dumps([content["vocab"], content["merges"]]).encode()).hexdigest()
+
+
+def check_vocabulary(folder: Path, vocabulary: Subwords) -> None:
+    """Make sure that the weights learnt with this vocabulary; earlier versions did not say so.
+
+    Raises:
+        Refused: they did not, or cannot be read.
+    """
+    if read_header(folder / WEIGHTS).get("vocabulary") not in (None, _digest(vocabulary)):
+        raise Refused(
+            f"{folder / WEIGHTS} was trained with another vocabulary than {VOCABULARY} beside it: "
+            "the files must come from the same training"
+        )
+
+
+def write_weights(
+    folder: Path, weights: Mapping[str, Tensor], best: Best, vocabulary: Subwords
+) -> None:
     """Write model.safetensors."""
     header = {best.measure.lower(): best.score, "loss": best.loss, "step": best.step}
-    write_tensors(folder / WEIGHTS, weights, {k: json.dumps(v) for k, v in header.items()})
+    lines = {k: json.dumps(v) for k, v in header.items()}
+    write_tensors(folder / WEIGHTS, weights, {**lines, "vocabulary": _digest(vocabulary)})
 
 
 def read_best(folder: Path) -> Best | None:
@@ -242,6 +265,7 @@ def load_model(
         raise Refused(
             f"there is no {WEIGHTS} in {folder} yet: `train` writes it at its first validation"
         )
+    check_vocabulary(folder, vocabulary)
     weights = read_tensors(path, weights_of(empty_model(config)))
     if not all_finite(weights):
         raise Refused(f"{path} holds infinity or NaN: train again")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 
 from course_utils.text.subwords import Subwords
-from course_utils.text.text import normalise, one_line
+from course_utils.text.text import normalise, not_text, one_line
 from course_utils.training.runs.parts import cut, joined, sentences
 from course_utils.training.runs.refusals import Refused
 from course_utils.training.translation import Translator
@@ -18,13 +18,11 @@ def read_lines(stream: Iterable[bytes], warn: Callable[[str], None]) -> Iterator
     Bytes that are no UTF-8 become U+FFFD, and `warn` is told so.
 
     Raises:
-        Refused: the stream is in UTF-16.
+        Refused: the stream is in UTF-16, packed, or otherwise no text.
     """
     for number, line in enumerate(stream, start=1):
-        if number == 1 and len(line) > 2 and _is_utf_16(line):
-            raise Refused(
-                "the text is in UTF-16: save it as UTF-8, or convert it by iconv -f UTF-16 -t UTF-8"
-            )
+        if number == 1 and (kind := not_text(line)):
+            raise Refused(f"the text is {kind}")
         line = line.removesuffix(b"\n")
         try:
             text = line.decode("utf-8")
@@ -32,15 +30,6 @@ def read_lines(stream: Iterable[bytes], warn: Callable[[str], None]) -> Iterator
             warn(f"line {number} is not UTF-8 ({error.reason}): the bytes at fault were replaced")
             text = line.decode("utf-8", errors="replace")
         yield text.removeprefix(BOM) if number == 1 else text
-
-
-def _is_utf_16(line: bytes) -> bool:
-    """Whether a first line begins so, or has the empty halves of five Latin letters or more."""
-    marked = line.startswith((b"\xff\xfe", b"\xfe\xff"))
-    halves = (line[:-1][0::2], line[:-1][1::2])
-    return (
-        marked and b"\0" in line or any(len(half) > 4 and not half.strip(b"\0") for half in halves)
-    )
 
 
 def unseen_letters(text: str, known: frozenset[str]) -> str:
