@@ -122,6 +122,11 @@ CHAPTERS = (
             "softmax in one pass, attention in tiles, a cache in pages, speculative decoding, "
             "weights in bytes",
             "the same, cheaper"),
+    Chapter("19_what_heads_do", "What heads do", "注意力头在做什么", "Since 2017",
+            "What does a head do, and how would you prove it?",
+            "a model that learns to copy, its induction head found and switched off; activation "
+            "patching, logit lens, rollout; whether attention explains, tested on gold alignments",
+            "look, then test"),
     Chapter("20_tokens", "Tokens", "词元", "Since 2017",
             "What does a model really read, and what does that hide from it?",
             "byte-pair encoding from bytes, equal to the library's; how large a vocabulary; "

@@ -1,0 +1,776 @@
+"""Exercises of notebook 19: scores of heads, ablation, patching, rollout, and what they show."""
+
+import math
+
+import torch
+
+from course_utils.checker.common import mixed_up
+from course_utils.checker.exercise import exercise, wrong
+from course_utils.checker.probes import draw
+
+NOTEBOOK = "19_what_heads_do"
+
+
+def _shifted(T, *, how="right"):
+    W_q, strength = torch.zeros(T, T), 30.0
+    offset = {"itself": 0, "two back": 2, "forward": -1}.get(how, 1)
+    for t in range(T):
+        if 0 <= t - offset < T:
+            W_q[t, t - offset] = strength
+    if how == "soft":
+        W_q = W_q / strength
+    if how == "negative":
+        W_q = -W_q
+    return W_q, torch.eye(T)
+
+
+def _where_it_looks(answer, T):
+    """Played: the weights of a causal head over one-hot positions, read in words."""
+    W_q, W_k = (torch.as_tensor(W).float() for W in answer(T))
+    for name, W in (("W_q", W_q), ("W_k", W_k)):
+        if W.shape != (T, T):
+            raise ValueError(f"asked is {name} of shape {(T, T)}, this has {(*W.shape,)}")
+    scores = (W_q @ W_k.T / math.sqrt(T)).masked_fill(
+        torch.ones(T, T, dtype=torch.bool).triu(1), -math.inf
+    )
+    weights = scores.softmax(-1)[1:]
+    most = weights.max(-1)
+    sure = most.values > 0.99
+    return {
+        "looks most at": [
+            k if s or w > 1.05 / (t + 2) else "all alike"
+            for t, (k, w, s) in enumerate(
+                zip(most.indices.tolist(), most.values.tolist(), sure.tolist(), strict=True)
+            )
+        ],
+        "with over 0.99 of the weight": sure.all().item(),
+    }
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=2,
+    trains="setting a head by hand",
+    text="""
+    Set a previous-token head by hand. Positions are one-hot: place t has the vector with a 1 at t,
+    so the positions together are the identity (T, T). Queries are `positions @ W_q`, keys
+    `positions @ W_k`; scores are scaled by $\\sqrt T$, the future is masked, and a softmax follows.
+    Give `W_q` and `W_k`, (T, T) each, with which every query from place 1 on gives over 0.99 of its
+    weight to the place just before it. Many answers are right. T is at most 8.
+    """,
+    reference=_shifted,
+    play=_where_it_looks,
+    probes=[(4,), (6,), (8,)],
+    mistakes=[
+        wrong(
+            "each place looks at itself",
+            "off by one",
+            "With W_q and W_k alike, the own place fits best: shift one of them by a place.",
+            how="itself",
+        ),
+        wrong(
+            "each place looks two back",
+            "off by one",
+            "The shift is one place too many.",
+            how="two back",
+        ),
+        wrong(
+            "each place looks for the next one",
+            "mask direction",
+            "That key is hidden, so all visible keys fit alike: shift the other way.",
+            how="forward",
+        ),
+        wrong(
+            "the weights are too soft",
+            "scale",
+            "The right key leads, by too little: scores have to differ by far more than 1.",
+            how="soft",
+        ),
+        wrong(
+            "the right key is the one that fits worst",
+            "score",
+            "A softmax gives weight to large scores: turn the sign.",
+            how="negative",
+        ),
+    ],
+    hints=[
+        "Let keys be their positions, W_k = identity. Which vector should query t be?",
+        "Query t should be a large multiple of the one-hot vector of place t - 1.",
+        "Row t of W_q is query t. A matrix with ones just below the diagonal: torch.diag.",
+    ],
+    right_variants=[
+        lambda T: (torch.eye(T), 40.0 * torch.diag(torch.ones(T - 1), 1)),
+        lambda T: (50.0 * torch.roll(torch.eye(T), -1, dims=1), torch.eye(T)),
+        lambda T: (
+            9.0 * torch.ones(T, T).tril(-1) - 9.0 * torch.ones(T, T).tril(-2),
+            9.0 * torch.eye(T),
+        ),
+    ],
+)
+def previous_token_head(T):
+    """Matrices of a head that looks at the place before.
+
+    T: how many places. Returns W_q and W_k, (T, T) each.
+    """
+    return 30.0 * torch.diag(torch.ones(T - 1), -1), torch.eye(T)
+
+
+def _back(
+    map, distance, *, direction=1, off=0, over="those that have it", heads="each", take="mean"
+):
+    distance = distance + off
+    weight = map.diagonal(-direction * distance, dim1=-2, dim2=-1)  # (B, h, T - distance)
+    if take == "sum":
+        result = weight.sum((0, 2))
+    elif take == "largest":
+        result = weight.amax((0, 2))
+    elif take == "first text":
+        result = weight[0].mean(-1)
+    else:
+        result = weight.mean((0, 2))
+    if over == "all":
+        result = result * weight.shape[-1] / map.shape[-1]
+    return result.mean().expand(map.shape[1]) if heads == "mean" else result
+
+
+def _maps(seed, *shape):
+    return draw(seed, shape, scale=1.5)[0].softmax(-1).round(decimals=2)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="a score that finds heads",
+    text="""
+    How much does each head look back by a fixed distance? For every query take the weight on the
+    key `distance` places before it, and average over texts and queries. The first queries have no
+    such key; they are not counted.
+    """,
+    reference=_back,
+    probes=[
+        (_maps(0, 1, 1, 4, 4), 1),
+        (_maps(1, 2, 2, 5, 5), 1),
+        (_maps(2, 3, 2, 7, 7), 2),
+    ],
+    mistakes=[
+        wrong(
+            "it looks forward",
+            "mask direction",
+            "map[..., q, k] is what query q gives key k; the key before has the smaller number.",
+            direction=-1,
+        ),
+        wrong(
+            "the distance is one too large",
+            "off by one",
+            "The key stands at query - distance.",
+            off=1,
+        ),
+        wrong(
+            "the distance is one too small",
+            "off by one",
+            "The key stands at query - distance.",
+            off=-1,
+        ),
+        wrong(
+            "queries without such a key are counted",
+            "averaging",
+            "Divide by the T - distance queries that have the key, not by T.",
+            over="all",
+        ),
+        wrong(
+            "the heads are averaged, too",
+            "averaging",
+            "One score for each head: average over texts and queries alone.",
+            heads="mean",
+        ),
+        wrong(
+            "weights are summed, not averaged",
+            "averaging",
+            "A score must not grow with the number of texts.",
+            take="sum",
+        ),
+        wrong(
+            "only the largest weight counts",
+            "averaging",
+            "One sure query does not make a head: average over all.",
+            take="largest",
+        ),
+        wrong(
+            "only the first text is read",
+            "averaging",
+            "Average over all B texts.",
+            take="first text",
+        ),
+    ],
+    hints=[
+        "Which entries of one (T, T) map have a key that is `distance` less than the query?",
+        "They lie on a line parallel to the diagonal, below it.",
+        "map.diagonal(-distance, dim1=-2, dim2=-1) has shape (B, h, T - distance).",
+    ],
+    right_variants=[
+        lambda map, n: torch.stack(
+            [map[:, :, q, q - n] for q in range(n, map.shape[-1])]
+        ).mean((0, 1)),
+        lambda map, n: map[:, :, n:].gather(
+            -1, torch.arange(map.shape[-1] - n).expand(*map.shape[:2], -1)[..., None]
+        ).mean((0, 2, 3)),
+        lambda map, n: torch.einsum(
+            "bhqk,qk->h", map, torch.eye(map.shape[-1]).roll(n, 0).tril()
+        ) / len(map) / (map.shape[-1] - n),
+    ],
+)  # fmt: skip
+def weight_back(map, distance):
+    """How much each head looks back by a distance.
+
+    map: (B, h, T, T), distance: 1 to T - 1. Returns (h,).
+    """
+    T = map.shape[-1]
+    query = torch.arange(distance, T)
+    return map[:, :, query, query - distance].mean(dim=(0, 2))
+
+
+def _off(parts, heads, *, value="mean", which="those", axes="all", more=0):
+    parts = parts.clone()
+    chosen = list(heads)
+    if which == "others":
+        chosen = [h for h in range(parts.shape[2]) if h not in chosen]
+    if which == "up to":
+        chosen = list(range(max(heads) + 1))
+    mean = {
+        "all": parts.mean((0, 1), keepdim=True),
+        "texts": parts.mean(0, keepdim=True),
+        "places": parts.mean(1, keepdim=True),
+        "features": parts.mean((0, 1, 3), keepdim=True),
+        "heads": parts.mean((0, 1, 2), keepdim=True),
+    }[axes].expand_as(parts)
+    new = torch.zeros_like(parts) if value == "zero" else mean
+    parts[:, :, chosen] = new[:, :, chosen]
+    return parts
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="mean ablation",
+    text="""
+    Mean ablation, just before W_o: what the given heads say is replaced by the mean of it over all
+    texts and all places; the other heads stay as they are. Each head and each of its features has a
+    mean of its own. The input must not be changed.
+    """,
+    reference=_off,
+    probes=[
+        (draw(3, (1, 3, 2, 1))[0], [1]),
+        (draw(4, (2, 3, 3, 2))[0], [0]),
+        (draw(5, (3, 2, 4, 3))[0], [1, 3]),
+    ],
+    mistakes=[
+        wrong(
+            "the heads are set to zero",
+            "importance",
+            "Zero takes away the constant part, too: put the mean.",
+            value="zero",
+        ),
+        wrong(
+            "the other heads are ablated",
+            "head layout",
+            "The given heads lose their say; all others keep it.",
+            which="others",
+        ),
+        wrong(
+            "all heads up to the given one are ablated",
+            "head layout",
+            "Only the heads in the list.",
+            which="up to",
+        ),
+        wrong(
+            "the mean is taken over the texts alone",
+            "averaging",
+            "One mean for all places, too: a mean at each place still tells where it is.",
+            axes="texts",
+        ),
+        wrong(
+            "the mean is taken over the places alone",
+            "averaging",
+            "A mean for each text still tells which text it is: average over texts, too.",
+            axes="places",
+        ),
+        wrong(
+            "all features of a head get one mean",
+            "averaging",
+            "Each feature keeps a mean of its own.",
+            axes="features",
+        ),
+        wrong(
+            "all heads share one mean",
+            "averaging",
+            "What a head adds on average is its own mean, not that of all heads.",
+            axes="heads",
+        ),
+    ],
+    hints=[
+        "Over which axes of (B, T, h, s) is the mean, and which stay?",
+        "parts.mean((0, 1)) has shape (h, s); index it by the heads.",
+        "Work on parts.clone(), and write into [:, :, heads].",
+    ],
+    right_variants=[
+        lambda parts, heads: torch.where(
+            torch.isin(torch.arange(parts.shape[2]), torch.tensor(heads))[:, None],
+            parts.mean((0, 1)), parts,
+        ),
+        lambda parts, heads: torch.stack(
+            [
+                parts[:, :, h].mean((0, 1)).expand_as(parts[:, :, h]) if h in heads
+                else parts[:, :, h]
+                for h in range(parts.shape[2])
+            ],
+            dim=2,
+        ),
+        lambda parts, heads: parts.index_copy(
+            2, torch.tensor(heads),
+            parts.flatten(0, 1).mean(0)[heads].expand(*parts.shape[:2], -1, -1),
+        ),
+    ],
+)  # fmt: skip
+def without_heads(parts, heads):
+    """Mean ablation of some heads.
+
+    parts: (B, T, h, s), what each head gives to W_o; heads: a list. Returns (B, T, h, s).
+    """
+    parts = parts.clone()
+    parts[:, :, heads] = parts.mean(dim=(0, 1))[heads]
+    return parts
+
+
+def _partners(base, loss, allowed, *, how="right"):
+    start = 0.0 if how == "from zero" else base
+    harmless = loss.diagonal() <= start + allowed
+    single = {
+        "one": harmless[:, None] | harmless,
+        "any": torch.ones_like(loss, dtype=torch.bool),
+        "none": ~harmless[:, None] & ~harmless,
+    }.get(how, harmless[:, None] & harmless)
+    limit = torch.full_like(loss, start + allowed)
+    if how == "sums":
+        limit = loss.diagonal()[:, None] + loss.diagonal() - start
+    pair = loss <= limit if how == "below" else loss > limit
+    return single & pair & ~torch.eye(len(loss), dtype=torch.bool)
+
+
+def _pair_losses(base, alone, pairs):
+    loss = torch.diag(torch.tensor(alone))
+    for (i, j), value in pairs.items():
+        loss[i, j] = loss[j, i] = value
+    return base, loss
+
+
+@exercise(
+    asks="transfer",
+    notebook=NOTEBOOK,
+    minutes=12,
+    difficulty=3,
+    trains="finding heads that stand in for each other",
+    text="""
+    Somebody has switched off the heads of a layer, alone and in pairs: `loss[i, j]` is the loss
+    without heads i and j, `loss[i, i]` that without head i alone, `base` that of the whole model. A
+    rise of at most `allowed` is harmless. Which heads stand in for each other: harmless alone, both
+    of them, but not together?
+    """,
+    reference=_partners,
+    probes=[
+        (*_pair_losses(0.5, [0.5, 0.9, 0.5], {(0, 1): 1.0, (0, 2): 0.55, (1, 2): 1.0}), 0.1),
+        (*_pair_losses(1.0, [1.05, 1.08, 2.0], {(0, 1): 3.0, (0, 2): 2.1, (1, 2): 2.0}), 0.2),
+        (
+            *_pair_losses(
+                1.0,
+                [1.1, 1.1, 1.05, 1.6],
+                {
+                    (0, 1): 1.19, (0, 2): 1.13, (0, 3): 1.6, (1, 2): 2.5, (1, 3): 1.9, (2, 3): 1.62,
+                },
+            ),
+            0.15,
+        ),
+        (
+            *_pair_losses(
+                0.2,
+                [0.9, 0.8, 0.22, 0.25],
+                {
+                    (0, 1): 2.5, (0, 2): 0.9, (0, 3): 1.0, (1, 2): 0.8, (1, 3): 0.8, (2, 3): 0.26,
+                },
+            ),
+            0.1,
+        ),
+    ],
+    mistakes=[
+        wrong(
+            "one of the two may be missed alone",
+            "importance",
+            "A head that is missed alone hides behind nobody: both must be harmless alone.",
+            how="one",
+        ),
+        wrong(
+            "what they do alone is not looked at",
+            "importance",
+            "A pair with a head that is missed alone is always missed: look at the diagonal.",
+            how="any",
+        ),
+        wrong(
+            "both are missed alone",
+            "importance",
+            "Asked are heads whose single ablation shows nothing.",
+            how="none",
+        ),
+        wrong(
+            "pairs that are harmless together are given",
+            "importance",
+            "Then nobody needs either; asked are pairs that are missed together.",
+            how="below",
+        ),
+        wrong(
+            "losses are not compared with the base",
+            "importance",
+            "A loss is harmless when it is at most base + allowed.",
+            how="from zero",
+        ),
+        wrong(
+            "together is compared with the sum of the two rises",
+            "importance",
+            "Asked is whether together they are harmless: at most base + allowed, or not.",
+            how="sums",
+        ),
+    ],
+    hints=[
+        "First a vector (h,): which heads are harmless alone? The diagonal says so.",
+        "harmless[:, None] & harmless is True where both are.",
+        "Then ask of each pair whether its loss is above base + allowed.",
+    ],
+    right_variants=[
+        lambda base, loss, allowed: torch.tensor(
+            [
+                [
+                    bool(
+                        loss[i, i] - base <= allowed
+                        and loss[j, j] - base <= allowed
+                        and loss[i, j] - base > allowed
+                    )
+                    for j in range(len(loss))
+                ]
+                for i in range(len(loss))
+            ]
+        ),
+        lambda base, loss, allowed: (
+            (loss > base + allowed)
+            & (torch.maximum(loss.diagonal()[:, None], loss.diagonal()) <= base + allowed)
+        ),
+        lambda base, loss, allowed: torch.outer(
+            (loss.diagonal() <= base + allowed).float(), (loss.diagonal() <= base + allowed).float()
+        ).bool().logical_and(loss - base > allowed),
+    ],
+)  # fmt: skip
+def hidden_partners(base, loss, allowed):
+    """Pairs of heads that stand in for each other.
+
+    base: a number, loss: (h, h), symmetric, allowed: a number. Returns booleans (h, h).
+    """
+    harmful = loss > base + allowed
+    alone = harmful.diagonal()
+    return harmful & ~alone[:, None] & ~alone
+
+
+def _recovered(clean, corrupted, patched, *, average="before", count="from corrupted", by="whole"):
+    if average == "after":
+        return torch.stack(
+            [
+                _recovered(c[None], w[None], p[None], count=count, by=by)
+                for c, w, p in zip(clean, corrupted, patched, strict=True)
+            ]
+        ).mean(0)
+    c, w, p = clean.mean(), corrupted.mean(), patched.mean(0)
+    gained = {"from corrupted": p - w, "from clean": c - p, "from zero": p}[count]
+    return gained / {"whole": c - w, "clean": c, "nothing": 1.0, "turned": w - c}[by]
+
+
+def _runs(seed, B, layers, T):
+    noise, at = draw(seed, (B,), (B, layers, T))
+    clean = (3 + noise).round(decimals=2)
+    corrupted = (0.5 + noise.flip(0) / 2).round(decimals=2)
+    share = at.sigmoid()
+    return clean, corrupted, (corrupted[:, None, None] * (1 - share) + 3 * share).round(decimals=2)
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="the effect of a patch, over many texts",
+    text="""
+    The effect of patching, over B pairs of texts. A single pair may have a clean and a corrupted
+    answer that are nearly equal, and its quotient says nothing. So first average each of the three
+    answers over the pairs, and then form the effect: 0 where nothing comes back, 1 where all does.
+    """,
+    reference=_recovered,
+    probes=[_runs(6, 2, 1, 2), _runs(7, 3, 2, 4), _runs(8, 4, 3, 5)],
+    mistakes=[
+        wrong(
+            "quotients are averaged",
+            "averaging",
+            "Average clean, corrupted and patched first; one pair with a small difference would "
+            "rule the mean.",
+            average="after",
+        ),
+        wrong(
+            "what is still missing is counted",
+            "importance",
+            "The effect is what came back: patched minus corrupted.",
+            count="from clean",
+        ),
+        wrong(
+            "the corrupted answer is not subtracted above",
+            "importance",
+            "Where the patch changes nothing, the effect has to be 0.",
+            count="from zero",
+        ),
+        wrong(
+            "the corrupted answer is not subtracted below",
+            "importance",
+            "Where all comes back, the effect has to be 1: divide by clean minus corrupted.",
+            by="clean",
+        ),
+        wrong(
+            "it is not divided by the whole difference",
+            "importance",
+            "An effect is a share of clean minus corrupted.",
+            by="nothing",
+        ),
+        wrong(
+            "the difference below has the wrong sign",
+            "importance",
+            "Clean minus corrupted: what there is to bring back.",
+            by="turned",
+        ),
+    ],
+    hints=[
+        "Three means: two numbers, and one table (layers, T).",
+        "Which mean is the zero of the scale, and which the one?",
+        "patched.mean(0) is the table; subtract the zero, divide by the distance of the two.",
+    ],
+    right_variants=[
+        lambda c, w, p: (p - w[:, None, None]).mean(0) / (c - w).mean(),
+        lambda c, w, p: (p.sum(0) - w.sum()) / (c.sum() - w.sum()),
+        lambda c, w, p: 1 - (c.mean() - p.mean(0)) / (c.mean() - w.mean()),
+    ],
+)
+def effects_of_many(clean, corrupted, patched):
+    """Effects of patches, over pairs of texts.
+
+    clean, corrupted: (B,) answers, patched: (B, layers, T). Returns (layers, T).
+    """
+    best, worst = clean.mean(), corrupted.mean()
+    return (patched.mean(dim=0) - worst) / (best - worst)
+
+
+def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="product"):
+    eye, joint = torch.eye(maps.shape[-1]), torch.eye(maps.shape[-1])
+    total = 0.0
+    for map in maps if order == "upwards" else maps.flip(0):
+        one = {"mean": map.mean(1), "sum": map.sum(1), "largest": map.amax(1), "first": map[:, 0]}[
+            heads
+        ]
+        mixed = {"half": (one + eye) / 2, "none": one, "added": one + eye}[residual]
+        joint, total = mixed @ joint, total + mixed
+    return total / len(maps) if join == "mean" else joint
+
+
+@exercise(
+    notebook=NOTEBOOK,
+    minutes=10,
+    difficulty=2,
+    trains="attention rollout",
+    text="""
+    Attention rollout. In each layer take the mean of the heads' maps, and mix it half and half with
+    the identity, for the residual path. Multiply these matrices so that row t of the result says
+    how much of each input word is left at place t after the last layer. `maps[0]` is layer 0.
+    """,
+    reference=_rolled,
+    probes=[
+        (_maps(9, 2, 1, 2, 2, 2),),
+        (_maps(10, 2, 2, 2, 3, 3),),
+        (_maps(11, 3, 2, 3, 4, 4),),
+    ],
+    mistakes=[
+        wrong(
+            "the layers are multiplied in the wrong order",
+            "block order",
+            "The last layer looks at what the earlier ones have mixed: it stands on the left.",
+            order="downwards",
+        ),
+        wrong(
+            "the residual path is left out",
+            "residual",
+            "Half of each vector stays at its place: add the identity.",
+            residual="none",
+        ),
+        wrong(
+            "the identity is added and nothing is halved",
+            "residual",
+            "Rows have to sum to 1 again: divide by 2.",
+            residual="added",
+        ),
+        wrong(
+            "the heads are summed",
+            "averaging",
+            "Take their mean, so that rows sum to 1.",
+            heads="sum",
+        ),
+        wrong(
+            "the largest weight of the heads is taken",
+            "averaging",
+            "Some variants do so; here it is the mean.",
+            heads="largest",
+        ),
+        wrong(
+            "only head 0 is used",
+            "averaging",
+            "All heads count alike: their mean.",
+            heads="first",
+        ),
+        wrong(
+            "the layers are averaged",
+            "block order",
+            "A later layer reads what earlier ones mixed: multiply the matrices.",
+            join="mean",
+        ),
+    ],
+    hints=[
+        "Start with the identity (T, T): before the first layer each place holds its own word.",
+        "One layer: (mean map + identity) / 2. Check that its rows sum to 1.",
+        "A layer mixes what is there: its matrix times the result so far.",
+    ],
+    right_variants=[
+        lambda maps: torch.linalg.multi_dot(
+            [(m.mean(0) + torch.eye(m.shape[-1])) / 2 for m in maps[:, 0].flip(0)]
+        )[None] if maps.shape[1] == 1 else torch.stack([
+            torch.linalg.multi_dot(
+                [(m.mean(0) + torch.eye(m.shape[-1])) / 2 for m in maps[:, b].flip(0)]
+            )
+            for b in range(maps.shape[1])
+        ]),
+        lambda maps: torch.stack([
+            _product([0.5 * m + 0.5 * torch.eye(m.shape[-1]) for m in text])
+            for text in maps.mean(2).transpose(0, 1)
+        ]),
+        lambda maps: _product(list(0.5 * (maps.mean(2) + torch.eye(maps.shape[-1])))),
+    ],
+)  # fmt: skip
+def rolled_out(maps):
+    """How much of each word is left at each place, if attention alone moved them.
+
+    maps: (layers, B, h, T, T). Returns (B, T, T); rows sum to 1.
+    """
+    joint = torch.eye(maps.shape[-1])
+    for map in maps:
+        joint = (map.mean(dim=1) + torch.eye(maps.shape[-1])) / 2 @ joint
+    return joint
+
+
+def _product(matrices):
+    joint = matrices[0]
+    for matrix in matrices[1:]:
+        joint = matrix @ joint
+    return joint
+
+
+@exercise(
+    asks="transfer",
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=8,
+    difficulty=2,
+    trains="which head does what, from scores and ablations",
+    text="""
+    A detective case: four heads of one model that copies as ours does, and the rise of its loss
+    when each is switched off. The first three columns say how much it looks there.
+
+    | head | one back | behind the copy | the first word | rise alone | with head 2 off, too |
+    |---|---|---|---|---|---|
+    | 0 | 0.03 | 0.02 | 0.93 | 0.00 | 0.41 |
+    | 1 | 0.95 | 0.01 | 0.03 | 2.60 | 2.70 |
+    | 2 | 0.02 | 0.90 | 0.02 | 0.40 | |
+    | 3 | 0.01 | 0.87 | 0.06 | 0.01 | 2.30 |
+
+    Which is the previous-token head (`p`), which the induction head that is missed alone (`i`),
+    which the one that stands in for it (`b`), and which only parks its weight (`s`)? Write the four
+    letters in the order of the heads, such as `"pibs"`.
+    """,
+    mistakes=mixed_up(
+        "spib",
+        {
+            "the head that parks": "Parking shows as weight on a word without use, and no rise, "
+            "alone or with another off.",
+            "the previous-token head": "The previous-token head looks one back.",
+            "the induction head": "The induction head looks behind the copy, and is missed alone.",
+            "its stand-in": "The stand-in looks behind the copy, too; it is missed only when the "
+            "other is off.",
+        },
+        "importance",
+    ),
+    hints=[
+        "One column of scores settles one head at once.",
+        "Two heads look behind the copy. Which column tells them apart?",
+        "The fourth head is left over: is it missed in any column of rises?",
+    ],
+)
+def which_head():
+    """Four letters, head 0 first."""
+    return "spib"
+
+
+@exercise(
+    asks="transfer",
+    kind="value",
+    notebook=NOTEBOOK,
+    minutes=4,
+    difficulty=2,
+    trains="what an ablation allows you to say",
+    text="""
+    A head of a translator lays 0.9 of its weight on the English word that the French word stands
+    for, over many sentences. It is set to its mean, and the loss on those sentences rises by 0.01.
+    Nothing else was tried. What follows? `"a"`: the head does nothing. `"b"`: the English word does
+    not matter for the French one. `"c"`: on these sentences the rest of the model does without what
+    this head says in particular. `"d"`: with zero in place of the mean the loss would rise by 0.01,
+    too.
+    """,
+    mistakes=[
+        [
+            *wrong(
+                "another head may do the same",
+                "importance",
+                "That it is not missed does not make it idle: a second head may stand in.",
+                answer="a",
+            ),
+            *wrong(
+                "a head was taken away, not the word",
+                "importance",
+                "The word is still read, by all other heads. Hide the word to test it.",
+                answer="b",
+            ),
+            *wrong(
+                "zero takes away more",
+                "importance",
+                "Zero removes the constant part, too; the rise may be larger.",
+                answer="d",
+            ),
+        ]
+    ],
+    hints=[
+        "What was changed, and what was left as it was?",
+        "Could the same come out if the head does a lot? Think of the copier's layer 0.",
+        "Choose the sentence that says no more than what was measured, and on what.",
+    ],
+)
+def what_follows():
+    """One letter."""
+    return "c"
