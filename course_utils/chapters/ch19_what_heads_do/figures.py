@@ -14,12 +14,13 @@ def induction_circuit():
             continue
         colour = VALUE if word == "river" else QUERY
         bottom = sheet.box(x, 0.4, word.strip(), colour, 1.0, 0.38)
-        sheet.arrow(bottom.top, (x, 1.42), colour=FAINT, head=False)
+        if x > 1.9:  # what becomes of the first house is not shown
+            sheet.arrow(bottom.top, (x, 1.42), colour=FAINT, head=False)
     for y, name in ((0.95, "layer 0"), (2.35, "layer 1")):
         sheet.text(0.6, y, name, SMALL, FAINT)
     note = sheet.box(3.5, 1.65, "house stood\nbefore me", KEY, 1.25, 0.46, SMALL)
-    sheet.arrow((1.9, 0.72), (2.7, 0.72), (2.7, 1.65), note.left)
-    sheet.text(2.62, 0.95, "previous-token\nhead", SMALL, align="right")
+    sheet.arrow((1.9, 0.59), (1.9, 1.65), note.left)
+    sheet.text(1.8, 1.3, "previous-token\nhead", SMALL, align="right")
     asks = sheet.box(6.1, 1.65, "I am house: who has\nthat note?", QUERY, 1.75, 0.46, SMALL)
     answer = sheet.box(6.1, 2.95, "river", RESULT, 1.0, 0.38)
     sheet.arrow(asks.top, answer.bottom)
