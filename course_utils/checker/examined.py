@@ -9,8 +9,8 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import Run, Session, outcome, run_answer
-from course_utils.checker.values import Gap, Raised, gap, numbers_in, typed
-from course_utils.checker.verdict import Case, asks_for_a_set, outcome_of
+from course_utils.checker.values import Gap, Raised, gap, numbers_in
+from course_utils.checker.verdict import Case, asks_for_a_set, outcome_of, typed
 from course_utils.checker.widen import FAR, doubled, smaller, usual, widened
 
 _SEVERAL = 4  # inputs on which a part is right that is called so, and small ones for a name

@@ -43,6 +43,7 @@ def _flat(trial: Trial) -> list[tuple[Tensor, Tensor]]:
     """Due and given as rows of finite numbers; empty where one of them is none, or longer."""
     pairs = [(numbers(due), numbers(given)) for due, given in trial.pairs]
     fit = all(a is not None and b is not None and a.shape == b.shape for a, b in pairs)
+    fit &= not any(gap(due, given).of_form for due, given in trial.pairs)
     return pairs if fit and all((a.isfinite() & b.isfinite()).all() for a, b in pairs) else []
 
 
@@ -81,6 +82,16 @@ def _sizes(trial: Trial) -> Iterator[tuple[str, list[float]]]:
         if isinstance(argument, Tensor) and all(x.dim() == argument.dim() for x in column):
             for axis in range(-1, -1 - argument.dim(), -1):
                 yield f"the size of axis {axis} of `{name}`", [float(x.shape[axis]) for x in column]
+
+
+def lost_axes(trial: Trial) -> str | None:
+    """Right numbers in a shape with axes of size 1 too many or too few."""
+    bare = [[x.squeeze() if isinstance(x, Tensor) else x for x in pair] for pair in trial.pairs]
+    if not all(isinstance(x, Tensor) for pair in bare for x in pair):
+        return None
+    if not all(gap(*pair).size <= 1 for pair in bare):
+        return None
+    return "the numbers are right, only axes of size 1 are not as they are due"
 
 
 def one_sum(trial: Trial) -> str | None:
@@ -201,3 +212,4 @@ FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
     some_inputs,
 )
 EXACT = (one_factor, one_sum, inverted, axes_exchanged)  # what tells the whole difference
+OF_FORM = (lost_axes,)  # what is told where a shape is wrong

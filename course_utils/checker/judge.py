@@ -16,7 +16,7 @@ from torch import Tensor
 
 from course_utils.checker.examined import Examined
 from course_utils.checker.exercise import Exercise, Mistake
-from course_utils.checker.findings import EXACT, Trial, findings
+from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
 from course_utils.checker.repair import repair
 from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
 from course_utils.checker.shown import number, show
@@ -36,6 +36,13 @@ from course_utils.checker.widen import (
     widened,
 )
 
+_LOST = (  # what becomes of large scores, and by which function
+    (
+        "exp",
+        "`exp` of a large number is infinite in float32: first subtract the largest of the row",
+    ),
+    ("log", "a small probability is 0 in float32, and its `log` -inf: `log_softmax` avoids that"),
+)
 BUDGET = 2.4  # seconds of computing for one verdict
 
 
@@ -97,9 +104,7 @@ class _Judge(Examined):
         case, found = self._small(i, named)
         if named:
             if not complete:
-                self.facts.append(
-                    "something else is wrong too, and several things could explain it"
-                )
+                self.facts.append("in its plain form it would give something else than what came")
             return dataclasses.replace(self._wrong(case, "mistake", named), whole=complete)
         if self.exercise.kind == "value":
             return self._wrong_value(case)
@@ -129,6 +134,8 @@ class _Judge(Examined):
                 self.facts.append(f"it is right on the usual inputs, but not {words}")
                 case = Case(args, due, run.value, found.index)
                 self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
+                lost = [why for name, why in _LOST if name in watch.calls and "NaN" in found.fact]
+                self.facts += lost[:1]
                 return self._wrong(case)
         ruled_out = [name for name in exercise.forbids if name in watch.calls]
         if ruled_out:
@@ -178,8 +185,8 @@ class _Judge(Examined):
             self.facts.insert(0, said)
             return self._wrong(None)
         repeats = gap(self.given[0], self.session.repeated.value).size <= 1
-        change = self._repaired(i) if repeats and not found.of_dtype else ""
-        if not change and repeats and not isinstance(case.given, Raised):
+        change = self._repaired(i) if repeats and not found.of_kind else ""
+        if not change and repeats and not isinstance(case.given, Raised) and not found.of_form:
             change = self._known_and_more()
         if isinstance(case.given, Raised):
             if case.args is not self.exercise.probes[i]:  # told as it comes on what is shown
@@ -189,9 +196,12 @@ class _Judge(Examined):
         if found.fact:
             self.facts.insert(0, found.fact)
         measured = [change] if change else []
-        if not change and repeats and not found.fact:
+        if not change and repeats and (found.of_form or not found.fact):
             shown = ((case.expected, case.given),)
-            measured = findings(Trial.of(self.exercise, self._right, self._values, shown), self.end)
+            trial = Trial.of(self.exercise, self._right, self._values, shown)
+            measured = findings(trial, self.end, OF_FORM if found.of_form else None)
+            if measured and found.of_form and "squeeze" in self.session.watch.calls:
+                self.facts.append("`squeeze()` without a number takes all axes of size 1 away")
         if found.index and not found.fact and not change:
             self.facts.insert(0, _first_difference(case, found))
         return self._wrong(case, measured=measured)
@@ -208,7 +218,8 @@ class _Judge(Examined):
 
         for k in range(len(inputs)):  # now, and not in the short time of a change
             due((), k)
-        return repair(exercise, self.answer, inputs, due, self.end - BUDGET / 4)
+        changed = any(run.changed for run in self.session.runs)
+        return repair(exercise, self.answer, inputs, due, self.end - BUDGET / 4, changed)
 
     def _known_and_more(self) -> str:
         """A known mistake of which one simple thing more makes what came out."""

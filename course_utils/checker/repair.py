@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from torch import Tensor
+
 from course_utils.checker.edits import Code, Edit, code_of
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import outcome, play_batch
@@ -20,8 +22,9 @@ _EACH = 0.3  # seconds for one change
 _LEAST = 12  # inputs: on fewer a change may be right by chance
 # changes beside which a known mistake may stand; others may make the known mistake themselves
 _SWAP = re.compile(
-    "number is due|comparison|`.+=`|exchange of|sides are exchanged|brackets are too"
+    "number is due|comparison|`.+=`|exchange of|sides are exchanged|brackets are too|a copy"
 )
+_NUMBER, _COPY = "another number is due", "a step is missing (a copy)"
 _LONGEST = 60  # characters of code that are shown
 # code that does more than compute is not run with changes in it
 _MORE_THAN_COMPUTING = {"open", "exec", "eval", "os", "sys", "shutil", "subprocess", "pathlib"}
@@ -33,6 +36,7 @@ def repair(
     inputs: list[tuple],
     due: Callable[[tuple[Mistake, ...], int], Any],
     end: float,
+    in_place: bool = False,
 ) -> str:
     """One sentence on the change that makes the answer right, or makes a known mistake of it.
 
@@ -41,16 +45,18 @@ def repair(
         inputs: what it must be right on, one on which it is wrong first.
         due: what the reference gives on input i when it makes these mistakes.
         end: when the search ends, on the clock of the process.
+        in_place: an argument is changed, so that a copy is what is missing.
     """
     code = code_of(answer)
     if code is None or len(inputs) < _LEAST or not _only_computes(code):
         return ""
+    only = _COPY if in_place else "" if _tells_much(due((), 0)) else _NUMBER
     edits: list[Edit] = []
     first: list[Any] = []  # what each edit gives on the first input
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some changes make odd code
         for rank in range(3):
-            more = list(code.edits(rank))
+            more = [e for e in code.edits(rank) if only in ("", e.words)]
             jobs = [_job(exercise, code, edit, inputs, lambda i: due((), i)) for edit in more]
             found = play_batch(jobs, _EACH, end)
             good = [e for e, x in zip(more, found) if x is True]
@@ -60,6 +66,8 @@ def repair(
             edits, first = edits + more, first + found
             if time.process_time() >= end:
                 break
+        if only == _NUMBER:  # a known mistake of a few truths is made in many ways
+            return ""
         wrong = due((), 0), outcome(exercise.play, answer, inputs[0], 0)
         for mistake in exercise.mistakes:
             made = due((mistake,), 0)
@@ -74,7 +82,10 @@ def repair(
                 _job(exercise, code, e, inputs, lambda i, m=mistake: due((m,), i)) for e in near
             ]
             good = [e for e, x in zip(near, play_batch(jobs, _EACH, end)) if x is True]
-            if good:
+            if (
+                good
+                and play_batch([_nearer(exercise, answer, inputs, due, mistake)], _EACH, end)[0]
+            ):
                 name = mistake.name[:1].upper() + mistake.name[1:]
                 return (
                     f"{_place(good, code)}. With that change, what is left is this mistake: "
@@ -100,6 +111,35 @@ def _job(
     return is_right
 
 
+def _nearer(
+    exercise: Exercise, answer: Any, inputs: list[tuple], due: Callable, mistake: Mistake
+) -> Callable[[], bool]:
+    """Whether what the mistake alone gives is no further from what is right than the answer."""
+
+    def is_nearer() -> bool:
+        left = sum(_wrong(due((), i), due((mistake,), i)) for i in range(len(inputs)))
+        came = (outcome(exercise.play, answer, a, i, kept=True) for i, a in enumerate(inputs))
+        return left <= sum(_wrong(due((), i), value) for i, value in enumerate(came))
+
+    return is_nearer
+
+
+def _tells_much(value: Any) -> bool:
+    """Whether an outcome holds numbers, and not only what is true of them."""
+    if isinstance(value, (list, tuple, dict)):
+        return any(map(_tells_much, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, (bool, str)) and value is not None
+
+
+def _wrong(right: Any, given: Any) -> float:
+    """How many of the numbers are wrong: 0 to 1."""
+    if isinstance(right, Tensor) and isinstance(given, Tensor) and right.shape == given.shape:
+        a, b = right.double(), given.double()
+        near = ((a - b).abs() <= 1e-4 * (1 + a.abs())) | (a == b)
+        return 1 - near.double().mean().item() if right.numel() else 0.0
+    return float(gap(right, given).size > 1)
+
+
 def _only_computes(code: Code) -> bool:
     names = {
         getattr(n, "id", None) or getattr(n, "attr", None)
@@ -112,7 +152,7 @@ def _only_computes(code: Code) -> bool:
 
 def _place(good: list[Edit], code: Code) -> str:
     """Where the change of the smallest piece of code is, and of what kind."""
-    edit = min(good, key=lambda e: len(ast.unparse(e.node)))
+    edit = min(good, key=lambda e: (e.words != _NUMBER, len(ast.unparse(e.node))))
     shown = ast.unparse(edit.node).split("\n")[0]
     shown = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 4] + " ..."
     alike = sorted(

@@ -35,7 +35,9 @@ ALIKE = [  # what is easily taken for each other
 ]
 KEYWORDS = {"reduction": ("mean", "sum", "none"), "dim": (0, 1, 2, -1, -2, None)}
 NUMBERS = (-1, -2, -3, 0, 1, 2, 3)
+FACTORS = (0.5, 2.0, 0.1, 10.0, 1e-3, 1e3)  # for a number with a point
 MORE = {  # a step that may be missing; _ is the expression that is there
+    "a copy": ("_.clone()", "_.copy()"),
     "the opposite": ("~_", "-_", "not _", "1 - _", "1 / _"),
     "a step of one": ("_ + 1", "_ - 1"),
     "a factor, a power or a small number": (
@@ -55,7 +57,6 @@ MORE = {  # a step that may be missing; _ is the expression that is there
         "_.sum(-1, keepdim=True)", "_ / _.sum(-1, keepdim=True)", "_ - _.mean(-1, keepdim=True)",
         "_.cumsum(-1)",
     ),
-    "a copy": ("_.clone()", "_.detach()"),
     "a change of type": ("_.float()", "int(_)", "float(_)", "list(_)"),
     "a length": ("len(_)",),
     "a factor of 0": ("0 * _",),
@@ -74,6 +75,9 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
     if (value := _whole(node)) is not None:
         others = NUMBERS if abs(value) <= 3 else (value - 1, value + 1)
         yield from (("another number is due", _number(other)) for other in others)
+    elif isinstance(node, ast.Constant) and type(node.value) is float:
+        for factor in FACTORS:
+            yield "another number is due", ast.Constant(node.value * factor)
     if isinstance(node, ast.Constant) and type(node.value) is bool:
         yield "True and False are exchanged", ast.Constant(not node.value)
     if isinstance(node, ast.BinOp):

@@ -43,14 +43,14 @@ class Gap:
     """How far a value is from the expected one, in tolerances.
 
     `fact` says what is certain; `index` leads to the first entry that differs, part by part;
-    `of_dtype` is true where the fact is that the dtype is another one, `of_form` where it is the
-    shape, or the number of entries.
+    `of_kind` is true where the fact is that it is no tensor or of another dtype, `of_form` where it
+    is the shape, or the number of entries.
     """
 
     size: float
     fact: str = ""
     index: tuple = ()
-    of_dtype: bool = False
+    of_kind: bool = False
     of_form: bool = False
 
 
@@ -148,10 +148,12 @@ def _same_error(a: Any, b: Any) -> bool:
 
 
 def _tensor_gap(expected: Tensor, given: Any) -> Gap:
+    given = _vector(expected, given)
     if not isinstance(given, Tensor):
         if expected.dim() == 0 and isinstance(given, (int, float)):
             return _number_gap(expected.item(), given)
-        return Gap(math.inf, f"it returned {article(given)}, not a tensor")
+        what = "a list or tuple" if isinstance(given, list) else article(given)
+        return Gap(math.inf, f"it returned {what}, not a tensor", of_kind=True)
     if given.shape != expected.shape:
         return Gap(math.inf, _shape_fact(tuple(given.shape), tuple(expected.shape)), of_form=True)
     if _kind(given) != _kind(expected):
@@ -159,7 +161,7 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
             math.inf,
             f"the dtype is {_dtype(given)}: it holds {_KINDS.get(_kind(given), 'other numbers')}, "
             f"not {_KINDS[_kind(expected)]}",
-            of_dtype=True,
+            of_kind=True,
         )
     if not expected.numel():
         return Gap(0.0)
@@ -174,8 +176,23 @@ def _tensor_gap(expected: Tensor, given: Any) -> Gap:
     coarse = given.dtype in (torch.float16, torch.bfloat16) and given.dtype != expected.dtype
     if coarse and not fact:
         fact = f"the dtype is {_dtype(given)}, which keeps only 3 digits"
-        return Gap(worst, fact, first, of_dtype=True)
+        return Gap(worst, fact, first, of_kind=True)
     return Gap(worst, fact, first)
+
+
+def _vector(expected: Tensor, given: Any) -> Any:
+    """Numbers in a list, a tuple or an array of one axis as the tensor that was due."""
+    values = given.values if isinstance(given, Opaque) else given
+    if expected.dim() != 1 or not isinstance(values, list):
+        return given
+    plain = [x.item() if isinstance(x, Tensor) and x.dim() == 0 else x for x in values]
+    kinds = {type(x) for x in plain}
+    if not (kinds <= {bool} or kinds <= {int, float}):
+        return given
+    if not plain:
+        return expected.new_empty(0)
+    made = torch.tensor(plain, dtype=torch.float64 if float in kinds else None)
+    return made.double() if kinds == {int} and expected.is_floating_point() else made
 
 
 def _shape_fact(given: tuple, due: tuple) -> str:
@@ -192,25 +209,6 @@ def _shape_fact(given: tuple, due: tuple) -> str:
 def _nan_fact(expected: Tensor, given: Tensor) -> str:
     bad = int((~given.isfinite()).sum()) - int((~expected.isfinite()).sum())
     return f"{bad} of {given.numel()} entries are NaN or infinite" if bad > 0 else ""
-
-
-def typed(expected: Any, given: Any, in_order: bool = True) -> Any:
-    """A frozen answer that was typed, in the form of what is due where its meaning is plain.
-
-    Letters may stand apart or in a list ("c, d, b, a"), a token without its brackets ("bos");
-    where their order is not asked, they are put in order.
-    """
-    if not isinstance(expected, str):
-        return given
-    if isinstance(given, list) and given and all(isinstance(x, str) for x in given):
-        given = "".join(given)
-    if isinstance(given, str):
-        bare, own = (re.sub(r"[\W_]", "", text) for text in (given, expected))
-        bare = bare if in_order else "".join(sorted(set(bare.lower())))
-        if own and bare.lower() == own.lower():
-            return expected
-        return bare if own == expected else given
-    return given
 
 
 def _number_gap(expected: float, given: Any) -> Gap:
@@ -266,7 +264,7 @@ def _first_that_differs(gaps: dict) -> Gap:
         if found.size > 1:
             part = f"entry {key}" if isinstance(key, int) else key
             fact = f"{part}: {found.fact}" if found.fact else ""
-            return Gap(size, fact, (key, *found.index), found.of_dtype, found.of_form)
+            return Gap(size, fact, (key, *found.index), found.of_kind, found.of_form)
     return Gap(size)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -79,6 +80,25 @@ def name_mistakes(
             named = tuple(m for m in fitting[0] if m.name in certain)
             return named, len(named) == len(fitting[0])
     return (), False
+
+
+def typed(expected: Any, given: Any, in_order: bool = True) -> Any:
+    """A frozen answer that was typed, in the form of what is due where its meaning is plain.
+
+    Letters may stand apart or in a list ("c, d, b, a"), a token without its brackets ("bos");
+    where their order is not asked, they are put in order.
+    """
+    if not isinstance(expected, str):
+        return given
+    if isinstance(given, list) and given and all(isinstance(x, str) for x in given):
+        given = "".join(given)
+    if isinstance(given, str):
+        bare, own = (re.sub(r"[\W_]", "", text) for text in (given, expected))
+        bare = bare if in_order else "".join(sorted(set(bare.lower())))
+        if own and bare.lower() == own.lower():
+            return expected
+        return bare if own == expected else given
+    return given
 
 
 def asks_for_a_set(exercise: Exercise) -> bool:

@@ -93,7 +93,7 @@ def things(returned: Any) -> int | None:
     if returned is None or isinstance(returned, (Tensor, nn.Module, float, int, str)):
         return 1
     several = isinstance(returned, (list, tuple)) and any(
-        isinstance(x, (Tensor, list, tuple)) for x in returned
+        isinstance(x, (list, tuple)) or (isinstance(x, Tensor) and x.dim()) for x in returned
     )
     return len(returned) if several else None
 

@@ -21,8 +21,9 @@ from course_utils.checker.side_effects import global_state_kept
 from course_utils.checker.stated_sizes import as_stated, axes_of, tensors_in
 from course_utils.checker.values import Raised, gap
 
-FAR, NEAR = 25.0, 0.01
+FAR, NEAR, VERY_FAR = 25.0, 0.01, 4000.0
 _ORDINARY = 100.0  # no number of an ordinary probe is larger
+_SMALL = 64  # the largest whole number that has its neighbours tried
 _DRAWN = 48  # inputs of `drawn`, at most
 _IDS = ("pad", "bos", "eos", "unk", "mask_id")
 Input = tuple[str, tuple]  # in words how it was made, and the arguments
@@ -54,7 +55,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     forms = set()
     for i, value in enumerate(probe):
         name = exercise.argument(i)
-        for words, new in (*_of_floats(value), *_of_masks(value)):
+        for words, new in (*_of_floats(value), *_of_masks(value), *_of_rows(value)):
             yield f"where `{name}` {words}", (*probe[:i], new, *probe[i + 1 :])
         if _both_signs(value):
             for words, new in (_longer(exercise, probe, i, axis) for axis in range(value.dim())):
@@ -67,6 +68,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
             for other in sorted(ids - {value})[-1:]:
                 swapped = tuple(_exchanged(arg, value, other) for arg in probe)
                 yield f"where `{name}` is {other}", swapped
+    yield from _of_counts(exercise, probe)
     for size in sorted({n for arg in tensors_in(probe) for n in arg.shape if n > 2}):
         less = tuple(_cut(a, size, size - 1) for a in probe)
         yield f"with sizes of {size - 1} in place of {size}", less
@@ -122,6 +124,42 @@ def _of_floats(value: Any) -> Iterator[tuple[str, Any]]:
     if _both_signs(value):
         yield f"is {FAR:.0f} times as large", value * FAR
         yield f"is {NEAR} times as large", value * NEAR
+        yield f"is {VERY_FAR:.0f} times as large", value * VERY_FAR
+
+
+def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
+    """Two rows, or ids, that are equal; a row of zeros."""
+    if not isinstance(value, Tensor) or not value.dim() or value.dtype == torch.bool:
+        return
+    axis = max(0, value.dim() - 2) if _both_signs(value) else value.dim() - 1
+    if value.shape[axis] > 2 and (_both_signs(value) or (_is_ids(value) and not _is_order(value))):
+        for at, beside in ((0, 1), (1, 2)):
+            equal = value.clone()
+            equal.select(axis, beside).copy_(value.select(axis, at))
+            yield f"holds the same at {at} and {beside}", equal
+    if _both_signs(value) and value.dim() > 1:
+        empty = value.clone()
+        empty.select(axis, 0).zero_()
+        yield "has a row of zeros", empty
+
+
+def _of_counts(exercise: Exercise, probe: tuple) -> Iterator[Input]:
+    """Whole numbers of 2 or more with a neighbour in their place; two of them that are near."""
+    ids = {x for arg in tensors_in(probe) if _is_ids(arg) for x in arg.flatten().tolist()}
+    counts = [
+        i
+        for i, x in enumerate(probe)
+        if type(x) is int and 1 < x <= _SMALL and exercise.argument(i) not in _IDS and x not in ids
+    ]
+    made = [{i: probe[i] + step} for i in counts for step in (1, -1)]
+    if len(counts) == 2:
+        for i, j in (counts, counts[::-1]):
+            made += [{i: probe[j] + step} for step in (-1, 0, 1)]
+    for change in made:
+        ((i, count),) = change.items()
+        if count > 1:
+            words = f"where `{exercise.argument(i)}` is {count}"
+            yield words, tuple(change.get(k, x) for k, x in enumerate(probe))
 
 
 def _both_signs(value: Any) -> bool:

@@ -112,3 +112,93 @@ def test_a_piece_of_code_that_stands_twice_in_a_line_is_counted():
 
 def _twice(x):
     return (x != 0).cumsum(0).clamp(min=0)
+
+
+def _kept(weights, budget):
+    back = torch.arange(len(weights))[:, None] - torch.arange(len(weights))
+    first = torch.arange(len(weights)) == 0
+    near = (back >= 0) & (back < budget - 1) | (first & (back >= 0))
+    window = (back >= 0) & (back < budget)
+    return [(weights * mask).sum() / len(weights) for mask in (window, near)]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [tuple, list, torch.stack, np.array, lambda x: (x[0].item(), x[1].item())],
+    ids=["tuple", "list", "tensor", "array", "floats"],
+)
+def test_a_short_vector_may_come_in_any_form(form):
+    assert check("kept_by_bets", lambda w, b: form(_kept(w, b))).status == "right"
+
+
+def test_of_another_kind_of_thing_no_mistake_is_made_up():
+    text = str(check("softmax_with_mask", lambda scores, mask: scores.tolist()))
+    assert "list or tuple, not a tensor" in text
+    assert "times what it should be" not in text
+
+
+def _naive(x):
+    powers = (x @ x.mT).exp()
+    weights = powers / powers.sum(-1, keepdim=True)
+    return weights @ x, weights
+
+
+def _by_thousand(scores, mask):
+    return torch.softmax(scores - 1000.0 * ~mask, -1) * mask.any(-1, keepdim=True)
+
+
+def _beside(layer, x):
+    before, columns = layer(x), []
+    for j in range(len(x)):
+        changed = x.clone()
+        changed[j] = x[j - 1]
+        columns.append((layer(changed) - before).abs().amax(-1) > 1e-6)
+    return torch.stack(columns, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("basic_attention", _naive, "first subtract the largest"),
+        ("softmax_with_mask", _by_thousand, "4000 times as large"),
+        ("influence", _beside, "holds the same at 0 and 1"),
+        (
+            "brevity_penalty",
+            lambda c, r: 1.0 if c >= r - 1 else math.exp(1 - r / c),
+            "`candidate_length` is",
+        ),
+    ],
+)
+def test_widened_inputs_refuse_what_is_right_by_luck(name, answer, words):
+    result = check(name, answer)
+    assert result.status == "wrong"
+    assert words in str(result)
+
+
+def _in_place(model, ids, mask_id):
+    total = 0.0
+    for i in range(1, len(ids) - 1):
+        word = ids[i]
+        ids[i] = mask_id
+        total = total + model(ids[None])[0, i].log_softmax(-1)[word]
+        ids[i] = word
+    return total
+
+
+def test_a_missing_copy_is_called_a_copy():
+    assert "a step is missing (a copy)" in str(check("score_by_hiding", _in_place))
+
+
+def _bits(segments):
+    near = (segments[:, :, None] & segments[:, None]) > 0
+    return near & torch.ones(2 * segments.shape[1:], dtype=torch.bool).tril()
+
+
+def test_no_known_mistake_is_told_that_is_further_from_what_is_right():
+    assert "what is left is this mistake" not in str(check("own_sentence", _bits))
+
+
+def test_a_lost_axis_is_no_wrong_average():
+    text = str(check("pooled", lambda weights, values: (weights @ values[:, None]).squeeze()))
+    assert "The numbers are right" in text
+    assert "Two things together" not in text

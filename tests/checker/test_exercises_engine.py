@@ -187,7 +187,7 @@ def test_endless_recursion_is_an_error():
         (lambda s, m: None, "It returned None: is a `return` missing?"),
         (lambda s, m: s * math.inf, "4 of 4 entries are NaN or infinite"),
         (lambda s, m: "weights", "It returned a str, not a tensor"),
-        (lambda s, m: right(s, m).tolist(), "It returned a list, not a tensor"),
+        (lambda s, m: right(s, m).tolist(), "It returned a list or tuple, not a tensor"),
         (lambda s, m: right(s, m).numpy(), "It returned a ndarray, not a tensor"),
         (lambda s, m: (right(s, m), m), "It returns 2 things; due is one tensor"),
         (lambda s, m: right, "It returned a function, not a tensor"),

@@ -13,8 +13,8 @@ from course_utils.checker.examined import nearly
 from course_utils.checker.repair import repair
 from course_utils.checker.runner import outcome
 from course_utils.checker.stated_sizes import as_stated
-from course_utils.checker.values import gap, typed
-from course_utils.checker.verdict import typed_fact
+from course_utils.checker.values import gap
+from course_utils.checker.verdict import typed, typed_fact
 from course_utils.checker.widen import drawn, smaller, widened
 
 BY_NAME = {e.name: e for e in catalogue()}

@@ -612,7 +612,8 @@ def softmax_with_mask(scores, mask):
 
 
 def _shifted_exp(scores, mask):
-    exps = torch.exp(scores - scores.amax(-1, keepdim=True)) * mask
+    scores = scores.masked_fill(~mask, -torch.inf)
+    exps = torch.exp(scores - scores.amax(-1, keepdim=True).nan_to_num(neginf=0.0))
     return exps / exps.sum(-1, keepdim=True).clamp(min=1e-300)
 
 

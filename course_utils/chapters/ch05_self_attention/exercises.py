@@ -68,8 +68,8 @@ def _basic_by_loops(x):
     y, weights = torch.zeros_like(x), torch.zeros(*x.shape[:2], x.shape[1])
     for b, sentence in enumerate(x):
         for i, query in enumerate(sentence):
-            raw = torch.stack([(query * key).sum() for key in sentence]).exp()
-            weights[b, i] = raw / raw.sum()
+            scores = torch.stack([(query * key).sum() for key in sentence])
+            weights[b, i] = (scores - scores.logsumexp(0)).exp()
             y[b, i] = sum(w * value for w, value in zip(weights[b, i], sentence, strict=True))
     return y, weights
 

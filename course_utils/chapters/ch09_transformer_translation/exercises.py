@@ -673,7 +673,7 @@ class _CacheAsModule(torch.nn.Module):
         keys = torch.hstack([cache[0], torch.matmul(x, W_k)])
         values = torch.hstack([cache[1], torch.matmul(x, W_v)])
         scores = (torch.matmul(x, W_q) * keys).sum(-1) / W_q.shape[1] ** 0.5  # (B, t + 1)
-        weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+        weights = (scores - scores.logsumexp(-1, keepdim=True)).exp()
         return (weights.unsqueeze(-1) * values).sum(1, keepdim=True), (keys, values)
 
 

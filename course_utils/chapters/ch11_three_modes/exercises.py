@@ -1735,11 +1735,14 @@ def _by_hiding(model, ids, mask_id, *, hidden="one", ends="left out", total="sum
             read = ids.clone()
         if hidden == "all":
             read[1:-1] = mask_id
+        elif hidden == "copies":
+            read[ids == ids[t]] = mask_id
         elif hidden != "none":
             read[t] = mask_id
         row = model(read[None])[0, t if place == "itself" else t - 1]
         score = row.log_softmax(-1)[ids[t]]
-        total_score = total_score + (score if log == "log" else score.exp())
+        forms = {"log": score, "padded": (score.exp() + 1e-9).log(), "probability": score.exp()}
+        total_score = total_score + forms[log]
         number += 1
     return total_score if total == "sum" else total_score / number
 
@@ -1752,9 +1755,10 @@ def _by_hiding_in_a_batch(model, ids, mask_id):
     return -F.cross_entropy(rows, ids[inner], reduction="sum")
 
 
-def play_hiding(answer, seed, size, ids):
-    """The score that an answer gives with a two-way model."""
-    return answer(_two_way(seed, size), torch.tensor(ids), size - 1)
+def play_hiding(answer, seed, size, ids, sure):
+    """The score that an answer gives with a two-way model whose logits are `sure` times as far."""
+    model = _two_way(seed, size)
+    return answer(lambda tokens: sure * model(tokens), torch.tensor(ids), size - 1)
 
 
 @exercise(
@@ -1772,11 +1776,25 @@ def play_hiding(answer, seed, size, ids):
     reference=_by_hiding,
     play=play_hiding,
     probes=[
-        (141, 7, [1, 4, 2]),
-        (142, 9, [1, 5, 4, 7, 2]),
-        (143, 11, [1, 8, 4, 6, 9, 5, 2]),
+        (141, 7, [1, 4, 2], 1),
+        (142, 9, [1, 5, 4, 7, 2], 1),
+        (143, 11, [1, 8, 4, 6, 9, 5, 2], 1),
+        (144, 9, [1, 5, 4, 5, 5, 2], 1),
+        (145, 9, [1, 6, 4, 7, 2], 10),
     ],
     mistakes=[
+        wrong(
+            "all copies of a word are hidden with it",
+            "masked tokens",
+            "Hide the one place: the same word elsewhere in the sentence stays visible.",
+            hidden="copies",
+        ),
+        wrong(
+            "the logarithm has a small number added to its probability",
+            "log probabilities",
+            "Of a probability as small as that number the true one is lost: use log_softmax.",
+            log="padded",
+        ),
         wrong(
             "nothing is hidden",
             "masked tokens",
