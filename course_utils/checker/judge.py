@@ -27,6 +27,7 @@ from course_utils.checker.verdict import (
     Verdict,
     explains,
     name_mistakes,
+    slips_together,
     typed_fact,
 )
 from course_utils.checker.watch import TURNED, Watch, things
@@ -171,6 +172,9 @@ class _Judge(Examined):
             slips = "; or ".join(f"{m.name} ({m.why})" for m in fitting)
             self.facts.append(f"several slips lead to this: {slips}")
         else:
+            together = "" if self.gaps[0].fact else slips_together(self.exercise, self.given[0])
+            if together:
+                return self._wrong(case, measured=[together])
             self.facts.append(self.gaps[0].fact or typed_fact(self.exercise, self.given[0]))
         return self._wrong(case)
 

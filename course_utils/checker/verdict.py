@@ -1,6 +1,7 @@
 """What can be known of an answer, and the names of its mistakes where they are certain."""
 
 import functools
+import itertools
 import math
 import re
 import time
@@ -11,7 +12,7 @@ from typing import Any
 
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import outcome
-from course_utils.checker.values import freeze, gap
+from course_utils.checker.values import Typed, freeze, gap
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,55 @@ def asks_for_a_set(exercise: Exercise) -> bool:
     known = [exercise.solution(), *(m.switches["answer"] for m in exercise.mistakes)]
     letters = all(isinstance(x, str) and list(x) == sorted(set(x)) for x in known)
     return letters and len({len(x) for x in known}) > 1
+
+
+_TURNS = (  # what a slip of arithmetic makes of a number
+    ("a fraction is upside down", lambda x: 1 / x),
+    ("a root is missing", lambda x: x**2),
+    ("a root is too many", lambda x: x**0.5),
+    ("a minus is in the wrong place", lambda x: -x),
+    ("a factor of 2 is too many", lambda x: 2 * x),
+    ("a factor of 2 is missing", lambda x: x / 2),
+)
+
+
+def slips_together(exercise: Exercise, given: Any) -> str:
+    """A plain slip that makes the typed number of the right one, or the one two that do together.
+
+    Two known ones add their differences or multiply their factors; where more than two
+    explanations fit, nothing is said.
+    """
+    due = exercise.solution()
+    if any(not isinstance(x, (int, float)) or isinstance(x, bool) for x in (due, given)):
+        return ""
+    if not 1e-12 < abs(due) < math.inf or not 1e-12 < abs(given) < math.inf:
+        return ""
+
+    def fits(number: float) -> bool:
+        return gap(Typed(number), given).size <= (1 if float(number).is_integer() else 0.2)
+
+    plain = [words for words, turn in _TURNS if due > 0 and due != 1 and fits(turn(due))]
+    if plain:
+        return f"{plain[0]}: that alone makes this number" if len(plain) == 1 else ""
+    known = [
+        (m.name, m.why, float(m.switches["answer"]))
+        for m in exercise.mistakes
+        if type(m.switches["answer"]) in (int, float) and ", and " not in m.name
+    ]
+    known = [k for k in known if 1e-12 < abs(k[2]) < math.inf]
+    found = {
+        frozenset((a[0], b[0])): f"{a[0]} ({a[1]}); and {b[0]} ({b[1]})"
+        for a, b in itertools.combinations(known, 2)
+        if a[0] != b[0] and (fits(a[2] * b[2] / due) or fits(a[2] + b[2] - due))
+    }
+    found = found or {
+        frozenset((name, words)): f"{name} ({why}); and {words}"
+        for name, why, number in known
+        for words, turn in _TURNS[:3]
+        if number > 0 and fits(turn(number))
+    }
+    ways = ". Or: ".join(found.values())
+    return f"two slips together can lead to this: {ways}" if 1 <= len(found) <= 2 else ""
 
 
 def typed_fact(exercise: Exercise, given: Any) -> str:

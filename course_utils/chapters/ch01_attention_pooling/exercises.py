@@ -485,6 +485,12 @@ _OF_WIDTH_1 = sum(
             answer=35,
         ),
         wrong(
+            "the sum is divided by 2",
+            "averaging",
+            "There are three values, so each has a weight of 1/3.",
+            answer=45,
+        ),
+        wrong(
             "the values are weighted by their keys",
             "averaging",
             "Average pooling does not look at keys: all weights are 1/3.",
@@ -558,6 +564,13 @@ def average_pooling_answer():
             "role of q, k, v",
             "Keys decide the weights; values are what is averaged.",
             answer=6,
+        ),
+        wrong(
+            "a key is given, not a value, and not the nearest",
+            "role of q, k, v",
+            "Keys decide the weights, the nearest most of all; values are what is averaged.",
+            {"answer": 0.5},
+            answer=1,
         ),
         wrong(
             "a straight line between neighbours is drawn",

@@ -730,6 +730,7 @@ def dot_product_variance():
             "counting",
             "The three maps are made with bias=False.",
             {"answer": 200},
+            {"answer": 2 * 8 + 20 * 8 + 8 + 1},
             answer=201,
         ),
         wrong(

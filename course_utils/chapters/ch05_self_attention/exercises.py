@@ -678,6 +678,7 @@ def _multiplications(*, n=10, d=64, products=2, pairs=None, dot=None, maps=0, ea
                 "counting",
                 "Without parameters there is no W_q, W_k, W_v or W_o.",
                 {"maps": 4},
+                {"maps": 1},
                 maps=3,
             ),
             wrong(

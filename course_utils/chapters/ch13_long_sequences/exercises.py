@@ -928,6 +928,12 @@ def read_segment(x, memory, weights):
                 rest=11,
             ),
             wrong(
+                "one projection stands for four",
+                "counting",
+                "Queries, keys, values and output: 4nd².",
+                rest=9,
+            ),
+            wrong(
                 "the network is taken to be as wide as the stream",
                 "counting",
                 "d_ff is 4d: d to 4d and back takes 8nd².",
@@ -1126,6 +1132,12 @@ def scores_in_window():
             "With a cache there is one new query a step; without it all t are asked again.",
             {"answer": 171_700},
             answer=338_350,
+        ),
+        wrong(
+            "the cache is not used, and a token does not see itself",
+            "cache",
+            "With a cache step t has one new query, and t keys with the present one.",
+            answer=328_350,
         ),
     ],
     hints=[

@@ -603,6 +603,19 @@ def scores_in_causal_decoding():
             answer=4 * 256,
         ),
         wrong(
+            "the output projection is left out",
+            "counting",
+            "Besides W_q, W_k and W_v there is W_o: 4 n d².",
+            {"answer": 3 * 128},
+            answer=11 * 128,
+        ),
+        wrong(
+            "the output projection and one map of the network are left out",
+            "counting",
+            "Four projections take 4 n d², and the network 4 n d² each way.",
+            answer=7 * 128,
+        ),
+        wrong(
             "n² and d are compared",
             "counting",
             "2 n² d stands against 12 n d².",
