@@ -7,6 +7,7 @@ Lines that a crash cut short, or that are none of ours, are skipped. Two kernels
 a lock file in the system's temporary folder keeps their lines apart.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -64,10 +65,19 @@ def write(event: str, exercise: str | None = None, **more) -> str:
     return ""
 
 
-def _lock() -> FileLock:
-    """One for all logs of a user, held for a moment: no file is left behind for each log."""
+@contextlib.contextmanager
+def _lock() -> Iterator[None]:
+    """One for all logs of a user, held for a moment: no file is left behind for each log.
+
+    Where this machine has no place for a lock, or one that another user made, there is none: that
+    is no reason to lose a line.
+    """
     key = hashlib.sha1(os.path.expanduser("~").encode()).hexdigest()[:16]
-    return FileLock(Path(tempfile.gettempdir()) / f"course-progress-{key}.lock", timeout=5)
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError, NotImplementedError):
+            file = Path(tempfile.gettempdir()) / f"course-progress-{key}.lock"
+            held.enter_context(FileLock(file, timeout=5))
+        yield
 
 
 def read() -> list[dict]:

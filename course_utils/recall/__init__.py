@@ -40,8 +40,9 @@ def ask(
     chosen = select(part, chapter, tag)
     if isinstance(chosen, str):
         return Text(chosen)
-    asked = schedule.queue(chosen, _time(now), new)[: max(0, count)]
-    unseen = len(chosen.keys() - schedule.histories().keys())
+    time = _time(now)
+    asked = schedule.queue(chosen, time, new)[: max(0, count)]
+    unseen = len(chosen.keys() - schedule.histories(time).keys())
     rest = 'Answer with answer("id", value).' if asked else "Nothing is due."
     if unseen:
         rest += f" Never answered so far: {unseen} of {len(chosen)} cards."
@@ -120,7 +121,8 @@ def forget(card: str | None = None) -> Text:
 
 def overview(*, now: datetime | None = None) -> Overview:
     """How many cards are new, due and known, by chapter and by kind of mistake."""
-    time, known, made = _time(now), schedule.histories(), log.tags()
+    time, made = _time(now), log.tags()
+    known = schedule.histories(time)
 
     def row(name: str, cards: list[Card]) -> tuple:
         seen = [known[card.id] for card in cards if card.id in known]
@@ -145,14 +147,14 @@ def _worst_first(row: tuple) -> tuple:
 
 def _note(card: Card, right: bool, now: datetime) -> tuple[int, list[str]]:
     """Write the review down: how many wrong tries there now are, and what to tell the learner."""
-    rating = schedule.rating_of(right, schedule.histories().get(card.id), now)
+    rating = schedule.rating_of(right, schedule.histories(now).get(card.id), now)
     if rating is None:
-        due = schedule.histories()[card.id].due
+        due = schedule.histories(now)[card.id].due
         return 0, [f"It is not due yet, so this does not count. Due in {clock.span(now, due)}."]
     note = schedule.write(card, rating, now)
     if note:
         return 1, [note]
-    history = schedule.histories()[card.id]
+    history = schedule.histories(now)[card.id]
     return history.wrong_tries, [f"Comes back in {clock.span(now, history.due)}."]
 
 

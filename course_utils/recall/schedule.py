@@ -19,6 +19,7 @@ SITTING = timedelta(hours=1)  # a right answer so soon after a wrong one was "ha
 SCHEDULER = Scheduler(
     learning_steps=(SHORTLY,), relearning_steps=(SHORTLY,), enable_fuzzing=False
 )  # asks when the chance to remember has fallen to 90 %
+AHEAD = timedelta(days=1)  # a review further ahead of now was noted by a clock that was wrong
 YEARS = range(1970, 2200)  # of reviews; beyond them sums of times overflow
 RATINGS = {"again": Rating.Again, "hard": Rating.Hard, "good": Rating.Good}
 
@@ -53,8 +54,11 @@ def remember(memory: Memory | None, rating: str, now: datetime) -> Memory:
     return SCHEDULER.review_card(memory, RATINGS[rating], now)[0]
 
 
-def histories() -> dict[str, History]:
-    """The history of every card that was answered, by its id."""
+def histories(now: datetime) -> dict[str, History]:
+    """The history of every card that was answered, by its id.
+
+    A review that lies ahead of now is passed over: by it a card would not come back for years.
+    """
     found: dict[str, History] = {}
     for entry in log.read():
         if entry["event"] == "forget":
@@ -62,7 +66,7 @@ def histories() -> dict[str, History]:
         time, rating, name = clock.read(entry.get("time")), entry.get("rating"), entry.get("card")
         if entry["event"] != "review" or rating not in RATINGS or not name:
             continue
-        if time is None or time.year not in YEARS:
+        if time is None or time.year not in YEARS or time - now > AHEAD:
             continue
         before = found.get(name)
         memory = remember(before and before.memory, rating, time)
@@ -96,7 +100,7 @@ def queue(cards: dict[str, Card], now: datetime, new: int) -> list[tuple[Card, s
     In both groups cards come first whose tag stands for mistakes made in the exercises; then what
     has waited longest.
     """
-    known, made = histories(), log.tags()
+    known, made = histories(now), log.tags()
     due = [card for name, card in cards.items() if name in known and known[name].due <= now]
     due.sort(key=lambda card: (-made[card.tag], known[card.id].due))
     fresh = sorted((c for n, c in cards.items() if n not in known), key=lambda c: -made[c.tag])

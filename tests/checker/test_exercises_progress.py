@@ -217,6 +217,23 @@ def test_two_kernels_may_write_at_once(file):
         assert numbers == list(range(100))
 
 
+@pytest.mark.parametrize("fault", [PermissionError(13, "no"), NotImplementedError("no flock")])
+def test_without_a_lock_the_line_is_saved_all_the_same(fault, monkeypatch):
+    def refuse(*_, **__):
+        raise fault
+
+    monkeypatch.setattr(log.FileLock, "acquire", refuse)
+    assert log.write("check", "dot_product_variance", outcome="right") == ""
+    assert log.solved() == {"dot_product_variance"}
+
+
+def test_without_a_folder_for_the_lock_the_line_is_saved_all_the_same(file, monkeypatch):
+    file.write_text("", encoding="utf-8")
+    monkeypatch.setattr(log.tempfile, "tempdir", str(file / "no folder"))
+    assert log.write("check", "dot_product_variance", outcome="right") == ""
+    assert log.solved() == {"dot_product_variance"}
+
+
 def test_a_killed_kernel_leaves_a_log_that_can_be_read(file):
     endless = WRITER.replace("range(100)", "iter(int, 1)")
     writer = subprocess.Popen([sys.executable, "-c", endless, "a"])

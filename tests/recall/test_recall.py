@@ -14,6 +14,7 @@ from course_utils.recall.simulation import chance_over_time, intervals, workload
 
 MORNING = datetime(2026, 1, 5, 9, tzinfo=timezone.utc)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
+ALWAYS = MORNING + 5000 * DAY  # after all reviews of these tests
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def ids(**words):
 
 
 def due(name):
-    return schedule.histories()[name].due
+    return schedule.histories(ALWAYS)[name].due
 
 
 def no_scale(q, k, v):
@@ -81,7 +82,7 @@ def test_ratings_by_correctness_and_tries(file):
     answer("crossover", 3072)
     answer("decoder-calls", 11)
     answer("decoder-calls", 12, now=MORNING + DAY)
-    ratings = {name: h.ratings for name, h in schedule.histories().items()}
+    ratings = {name: h.ratings for name, h in schedule.histories(ALWAYS).items()}
     assert ratings == {
         "head-size": ["again", "hard"],
         "crossover": ["good"],
@@ -92,6 +93,15 @@ def test_ratings_by_correctness_and_tries(file):
     assert entries[0] == {
         "time": MORNING.isoformat(), "event": "review", "card": "head-size", "rating": "again",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("ahead", [2 * DAY, 1400 * DAY])
+def test_a_review_noted_by_a_clock_that_was_ahead_keeps_no_card_away(ahead):
+    answer({"head-size": 64, "crossover": 3072}, now=MORNING + ahead)
+    assert set(ids(new=999, count=999)) >= {"head-size", "crossover"}
+    assert overview().headline.startswith(f"{len(deck())} cards: {len(deck())} new")
+    assert "Comes back in 2 days" in str(answer("head-size", 64))
+    assert "not due yet" in str(answer("head-size", 64, now=MORNING + DAY))
 
 
 def test_a_right_answer_that_comes_too_early_does_not_count(file):
@@ -114,7 +124,7 @@ def test_the_answer_is_shown_after_the_second_wrong_try():
 
 def test_reveal_shows_the_answer_and_counts_as_not_known():
     assert "64. d_k = d_model / h." in reveal("head-size")
-    assert schedule.histories()["head-size"].ratings == ["again"]
+    assert schedule.histories(ALWAYS)["head-size"].ratings == ["again"]
 
 
 def test_what_cannot_be_read_or_is_not_given_is_not_rated(file):
@@ -192,15 +202,15 @@ def test_exercises_and_cards_share_the_log_in_peace():
     assert log.solved() == {"dot_product_variance"}
     assert log.tags() == {}
     log.write("reset")
-    assert schedule.histories()["head-size"].ratings == ["again"]
+    assert schedule.histories(ALWAYS)["head-size"].ratings == ["again"]
 
 
 def test_forget_starts_a_card_or_all_anew():
     answer({"head-size": 64, "crossover": 3072})
     assert forget("head-size") == "head-size starts anew."
-    assert set(schedule.histories()) == {"crossover"}
+    assert set(schedule.histories(ALWAYS)) == {"crossover"}
     forget()
-    assert schedule.histories() == {}
+    assert schedule.histories(ALWAYS) == {}
     assert "no card" in forget("x")
 
 
@@ -294,7 +304,7 @@ def test_cards_are_turned_over_without_being_noted():
         assert f"{card.question}\n  {card.lesson}" in str(shown)
     assert shown._repr_html_().count("<details><summary>") == 2
     assert "There is no card 'say-scales'. Did you mean say-scale" in str(flip("say-scales"))
-    assert schedule.histories() == {}
+    assert schedule.histories(ALWAYS) == {}
 
 
 def test_spoken_answers_are_told_what_is_missing():

@@ -84,6 +84,16 @@ def test_a_killed_training_keeps_nobody_out(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("fault", [PermissionError(13, "no"), NotImplementedError("no flock")])
+def test_where_nothing_can_be_locked_a_training_goes_on(fault, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise fault
+
+    monkeypatch.setattr("course_utils.training.runs.lock.FileLock.acquire", refuse)
+    with only_writer(tmp_path):
+        pass
+
+
 def test_without_a_place_for_the_lock_a_training_goes_on(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file" / "scratch"))
