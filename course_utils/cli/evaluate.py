@@ -1,6 +1,7 @@
 """python -m course_utils evaluate --model DIR --src FILE --ref FILE"""
 
 from course_utils.cli.command import add_decoding_options, parser, refusing, to_stderr
+from course_utils.text.text import normalise
 from course_utils.training.metrics import bleu, chrf, measure_for
 from course_utils.training.runs.lines import read_lines, translate_texts
 from course_utils.training.runs.processes import best_device
@@ -51,6 +52,11 @@ def main(argv: list[str]) -> None:
         to_stderr(
             f"evaluate: {args.ref} is cut into words, with a space before the full stop: its BLEU "
             "does not compare with that of plain text"
+        )
+    if odd := sum(normalise(line) != " ".join(line.split()) for line in references):
+        to_stderr(
+            f"evaluate: {odd} of the lines of {args.ref} have curly apostrophes, or accents apart "
+            "from their letters (NFD); no model of `train` writes so: these words count as wrong"
         )
     if measure_for(references) != "BLEU":
         to_stderr(

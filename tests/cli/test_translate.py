@@ -298,6 +298,23 @@ def test_evaluate_says_what_its_scores_leave_out(monkeypatch, tmp_path, capsys):
     assert evaluated("un", "x", "y y y y .").err == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("l\u2019\u00e9t\u00e9", True),
+        ("l'e\u0301te\u0301", True),
+        ("l'\u00e9t\u00e9\u202f! ", False),
+    ],
+)
+def test_evaluate_says_when_the_reference_is_spelt_as_no_model_spells(tmp_path, capsys, line, told):
+    source, reference = tmp_path / "a.en", tmp_path / "a.fr"
+    source.write_text("Go.\n", encoding="utf-8")
+    reference.write_text(f"{line}\n", encoding="utf-8")
+    options = ["--model", str(talking_folder()), "--src", str(source), "--ref", str(reference)]
+    assert evaluate.main(options) == 0
+    assert ("1 of the lines" in capsys.readouterr().err) is told
+
+
 def test_evaluate_scores_what_translate_says_of_several_sentences(monkeypatch, tmp_path, capsys):
     """marian-nmt/marian#389: translate splits a line, so what is scored is split too."""
     text = "I am home. He is tired. Where are you?\n"
