@@ -4,7 +4,7 @@ import io
 
 import pytest
 from browser import expect, open_page, serve
-from explorer_figure import Figure
+from explorer_figure import CONTRAST, Figure
 from PIL import Image
 
 from course_utils.chapters import CHAPTERS as TABLE
@@ -99,6 +99,9 @@ def test_the_cover_translates_and_the_picture_stays_without_scripts(open_site, b
         page.wait_for_url("**/live.html")
         page.wait_for_selector("[data-live][data-ready]")
         expect(page.locator(".live-head")).to_have_count(24)
+        expect(page.locator("article a[href='course.zip']")).to_be_visible()
+        page.get_by_role("link", name="chapter 0").click()
+        page.wait_for_url("**/00_start_here.html")
     with open_page(browser, f"{address}/index.html", java_script_enabled=False) as page:
         expect(page.locator("img[src$='live.svg']")).to_be_visible()
 
@@ -113,6 +116,14 @@ def test_the_cover_and_the_explorer_of_a_chapter_live_from_a_file(browser, cours
             figure.token("query", 0).click()
             assert abs(sum(map(float, figure.weights("key"))) - 1) < 0.05
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_words_beside_a_live_figure_stand_on_the_page_in_the_dark(open_site):
+    with open_site("index.html", viewport=LAPTOP, color_scheme="dark") as page:
+        assert page.locator(".live-more").evaluate(CONTRAST) >= 4.5
+        box = page.locator("p.wide:has(img[src$='feedback.svg'])").bounding_box()
+        picture = page.locator("img[src$='feedback.svg']").bounding_box()
+        assert all(abs(box[side] - picture[side]) < 1 for side in ("x", "y", "width", "height"))
 
 
 def test_a_figure_further_down_is_not_loaded_before_it_is_scrolled_to(browser, address):

@@ -277,6 +277,64 @@ def test_the_tour_is_walked_by_doing(page):
     assert tour.is_hidden()
 
 
+def test_the_tour_stays_in_sight_wherever_it_is_followed(browser, address):
+    for viewport in ({"width": 1280, "height": 800}, {"width": 390, "height": 844}):
+        with open_live(browser, address, viewport=viewport) as page:
+            for place in (".ax-panels", ".live-board", ".live-row:last-child", ".live-knobs"):
+                page.locator(place).scroll_into_view_if_needed()
+                assert page.evaluate("scrollY") > 0
+                box = page.locator(".live-tour").bounding_box()
+                assert 0 <= box["y"]
+                assert box["y"] + box["height"] <= 0.45 * viewport["height"]
+
+
+def skip_to(page, step):
+    for _ in range(step - 1):
+        page.locator(".live-tour").get_by_role("button", name="Skip this step").click()
+
+
+def test_the_tour_shows_a_head_that_matters_when_the_one_chosen_does_not(page):
+    tour = page.locator(".live-tour")
+    show = tour.get_by_role("button", name="Show a head that changes something")
+    skip_to(page, 5)
+    page.get_by_role("button", name="Cross-attention, layer 0, head 0 is on").click()
+    assert plain(page) == meddled(page)
+    assert "Nothing changed" in tour.get_by_role("status").inner_text()
+    show.click()
+    assert meddled(page) != plain(page)
+    told = tour.get_by_role("status").inner_text()
+    assert f"It says “{meddled(page)}” in place of “{plain(page)}”" in told
+    assert "is off in “The black cat is sleeping.”" in told
+    assert show.is_hidden()
+
+
+def test_the_tour_speaks_while_other_changes_stand_beside_the_one_it_asks_for(page):
+    tour = page.locator(".live-tour")
+    undo = tour.get_by_role("button", name="Undo the other changes")
+    skip_to(page, 8)
+    assert undo.is_hidden()
+    words = page.get_by_role("group", name="Words of the source")
+    words.get_by_role("button", name="black").click()
+    page.get_by_label("the French").uncheck()
+    assert "undo them" in tour.get_by_role("status").inner_text()
+    undo.click()
+    assert "no longer knows how far" in tour.get_by_role("status").inner_text()
+    assert page.locator(".live-changes").inner_text().count("no positions in the French") == 1
+    assert "hidden" not in page.locator(".live-changes").inner_text()
+
+
+def test_every_result_says_how_far_to_trust_it(page):
+    doubt = page.locator(".live-doubt")
+    assert doubt.inner_text() == (
+        "A small model, of 3.6 million numbers: rare words come out as fluent nonsense."
+    )
+    for text, unknown in (("Hello.", "“Hello”."), ("Zxqv blorp.", "“Zxqv”, “blorp”.")):
+        translate(page, text)
+        assert doubt.inner_text().endswith(f"so perhaps not known: {unknown}")
+    translate(page, " ")
+    assert doubt.is_hidden()
+
+
 @pytest.mark.long
 def test_changes_are_counted_over_many_sentences(page):
     page.get_by_role("button", name="Cross-attention, layer 1: all off").click()
@@ -291,7 +349,7 @@ def test_changes_are_counted_over_many_sentences(page):
     assert changed > 40
 
 
-READ = """.live-said / .live-note / .live-switch / .live-switch[aria-pressed=true] / h2 / h3
+READ = """.live-said / .live-doubt / .live-note / .live-switch / .live-switch[aria-pressed=true] / h2 / h3
     / .live-hidden / .live-todo / .live-changes li / .live-go / .ax-legend / .live-candidates button
     / .ax-formula small"""
 

@@ -23,6 +23,7 @@ WHOLE = (
     '<p class="live-more"><a href="live.html">The whole live page</a>: every head at once, '
     "switches, temperature, positions, a tour of eight things to do.</p>"
 )
+DOWNLOAD = '<a href="course.zip">the whole course as a zip</a>'
 PAGE = f"""---
 orphan: true
 hide-toc: true
@@ -37,6 +38,9 @@ itself: no server, nothing to install. Type English, see what each head looks at
 <div data-live="_static/model.js" data-size="{SIZE}"></div>
 <noscript><p>This figure needs JavaScript.</p></noscript>
 ```
+
+Go on: [chapter 0, Start here](notebooks/00_start_here.ipynb), {DOWNLOAD}, or
+[the cover](index.md).
 """
 
 
@@ -76,6 +80,7 @@ def wrap(image: nodes.image, opening: str, closing: str) -> None:
     node = image.parent if alone else image
     around = nodes.container()
     node.replace_self(around)
+    around["classes"].clear()  # those of the picture, which replace_self hands on
     around += [nodes.raw("", opening, format="html"), node, nodes.raw("", closing, format="html")]
 
 

@@ -56,6 +56,6 @@ export class Player {
     this.playing.textContent = this.timer ? "Pause" : "Play";
     const chances = step.candidates.map(([token, p]) => `${token} ${p.toFixed(2)}`).join(" · ");
     this.text.textContent =
-      `Step ${view.step} of ${last}: reads ${step.reads}, says ${step.says}. Likeliest: ${chances}`;
+      `Step ${view.step} of ${last}: reads “${step.reads}”, says “${step.says}”. Likeliest: ${chances}`;
   }
 }

@@ -4,6 +4,7 @@ import { h } from "../explorer/dom.js";
 import { Figure } from "../explorer/figure.js";
 import { Board } from "./board.js";
 import { marked } from "./compare.js";
+import { beyond, doubt } from "./doubt.js";
 import { Knobs } from "./knobs.js";
 import { sceneOf } from "./scene.js";
 import { MARK, START, changesOf, fromAddress, toAddress } from "./state.js";
@@ -19,7 +20,7 @@ export class Live {
   /** packed: what Python's `pack_model` gives, with `sentences` to count over. */
   constructor(root, packed, { compact = false } = {}) {
     const translator = new Translator(packed);
-    Object.assign(this, { root, translator, compact, config: packed.config, sentences: packed.sentences ?? [] });
+    Object.assign(this, { root, translator, compact, examples: EXAMPLES, config: packed.config, sentences: packed.sentences ?? [] });
     Object.assign(this, { asked: 0, chosen: 0, now: null, plain: null, view: null, plainCache: new Map() });
     this.state = fromAddress(location.hash, packed) ?? START;
     if (!this.state.text) this.state = { ...this.state, text: EXAMPLES[0] };
@@ -51,6 +52,7 @@ export class Live {
       h("h3", {}, "With your changes"), this.nowLine, h("div", { class: "live-undo" }, this.changes));
     this.result = h("section", { class: "live-result", "aria-label": "Translation", "aria-live": "polite" },
       h("h3", {}, "French"), this.plainLine, this.both);
+    this.doubt = h("p", { class: "live-note live-doubt", role: "status" });
     this.candidates = h("section", { class: "live-candidates", "aria-label": "Candidates of this step" });
     this.figureRoot = h("div", { class: "live-figure" });
     this.figure = new Figure(this.figureRoot, { changed: (view) => this.looked(view) });
@@ -59,8 +61,8 @@ export class Live {
     this.tour = this.compact ? null : new Tour(this);
     this.root.classList.add("ax", "live");
     const parts = this.compact
-      ? [form, examples, this.notice, this.result, this.knobs.wordTools, this.figureRoot, this.candidates]
-      : [this.tour.element, form, examples, this.notice, this.result, this.knobs.wordTools,
+      ? [form, examples, this.notice, this.result, this.doubt, this.knobs.wordTools, this.figureRoot, this.candidates]
+      : [this.tour.element, form, examples, this.notice, this.result, this.doubt, this.knobs.wordTools,
         h("div", { class: "live-main" }, h("div", {}, this.figureRoot, this.candidates, this.ways()), this.board.element),
         this.knobs.element, this.counter(), this.share()];
     this.root.replaceChildren(...parts);
@@ -125,7 +127,8 @@ export class Live {
     const wrong = source.length === 1 ? "Write an English sentence first."
       : source.length > this.config.max_len ? `This has ${source.length - 1} pieces, and at most ${this.config.max_len - 1} fit: write less.` : "";
     this.notice.textContent = wrong || beyond(state.text, words);
-    for (const element of [this.result, this.knobs.wordTools, this.figureRoot, this.candidates]) element.hidden = Boolean(wrong);
+    this.doubt.textContent = doubt(translator, words);
+    for (const element of [this.result, this.doubt, this.knobs.wordTools, this.figureRoot, this.candidates]) element.hidden = Boolean(wrong);
     if (wrong) { this.now = this.plain = null; return; }
 
     const mine = swapped(words, state.swap);
@@ -142,6 +145,11 @@ export class Live {
     if (!keep) this.figure.select(state.view);
     this.paint();
     if (reveal && !still()) this.reveal();
+  }
+
+  /** All that is changed, in words, each with the state in which it is undone; `kept` does not count. */
+  changed(kept = {}) {
+    return changesOf({ ...this.state, change: { ...this.state.change, ...kept } }, this.words);
   }
 
   say(source, options) {
@@ -185,7 +193,7 @@ export class Live {
   // ---- painting ------------------------------------------------------------------------------
 
   paint() {
-    const list = changesOf(this.state, this.words);
+    const list = this.changed();
     const undo = (text, next) => h("li", {}, text, " ", h("button", { type: "button", "aria-label": `Undo: ${text}`,
       onclick: () => this.set(next) }, "undo"));
     this.changes.replaceChildren(...list.map(([text, next]) => undo(text, next)));
@@ -224,7 +232,7 @@ export class Live {
         onclick: () => this.set({ way: "greedy", said: [...this.now.ids.slice(0, at), id] }) }, label),
       h("span", { class: "live-bar", style: `--share: ${p}` }), h("span", { class: "ax-number" }, p.toFixed(3))));
     this.candidates.replaceChildren(
-      h("h3", {}, `Step ${at + 1}: after ${step.reads}, the likeliest next tokens`),
+      h("h3", {}, `Token ${at + 1} of the French, after “${step.reads}”: the likeliest`),
       h("ol", {}, ...bars), h("p", { class: "live-note" }, "Press one to make the translation go on from it. Play, above, goes through the steps."));
   }
 
@@ -261,14 +269,6 @@ export class Live {
     }
     this.counting.disabled = false;
   }
-}
-
-/** A word about input that is no English; the model says something all the same. */
-function beyond(text, words) {
-  const foreign = /(?!\p{Script=Latin})\p{L}/u.test(text.normalize("NFC"));
-  const pieces = words.reduce((sum, { ids }) => sum + ids.length, 0);
-  return foreign || pieces > 2.5 * words.length + 2
-    ? "The model has read English sentences alone: what it says to this is a guess that means nothing." : "";
 }
 
 /** The words with two of them in each other's place, and where each then stands. */

@@ -10,7 +10,9 @@ const [BOS, EOS] = [1, 2]; // ids that every vocabulary of the course has
 export class Translator {
   /** packed: what Python's `pack_model` gives. */
   constructor({ config, tokens, weights }) {
-    this.model = new Transformer(config, readWeights(bytesOf(weights)));
+    const tensors = readWeights(bytesOf(weights));
+    this.model = new Transformer(config, tensors);
+    this.size = Object.values(tensors).reduce((sum, { length }) => sum + length, 0);
     this.tokens = new Tokens(tokens);
     this.room = config.max_len;
   }
