@@ -17,6 +17,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from course_utils.chapters import CHAPTERS
+from course_utils.cli.notebook_file import UnreadableNotebook, read_notebook
 from course_utils.environment import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -102,7 +103,7 @@ def run_notebook(path: Path) -> tuple[nbformat.NotebookNode, Cost]:
     The file itself is not touched. Raises BrokenCell for the first cell that fails, runs longer
     than CELL_SECONDS, or kills the kernel.
     """
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read_notebook(path)
     begun, times = time.perf_counter(), []
     with kernel(notebook, path.parent, seconds=CELL_SECONDS) as client:
         for index, cell in enumerate(notebook.cells):
@@ -192,7 +193,7 @@ def main(argv: list[str]) -> int:
     paths = args.notebooks or [NOTEBOOKS / chapter.file for chapter in CHAPTERS]
     try:
         costs = run_course(paths, args.write)
-    except BrokenCell as error:
+    except (BrokenCell, UnreadableNotebook) as error:
         text = str(error)
         print(text if sys.stderr.isatty() else re.sub(COLOURS, "", text), file=sys.stderr)
         return 1

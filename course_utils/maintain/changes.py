@@ -32,6 +32,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from course_utils.checker.lesson import HEADLESS, NO_LONGER
+from course_utils.cli.notebook_file import read_notebook
 from course_utils.cli.notebooks import headless_environment
 from course_utils.environment import ROOT
 
@@ -157,7 +158,7 @@ def try_chapter(path: Path, cell: str | None = None) -> Iterator[Tried]:
         os.environ.pop(HEADLESS)
         os.chdir(path.parent)
         try:
-            yield from try_changes(nbformat.read(path.name, as_version=4), changes)
+            yield from try_changes(read_notebook(Path(path.name)), changes)
         finally:
             os.chdir(here)
             os.environ.clear()

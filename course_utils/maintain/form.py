@@ -17,6 +17,7 @@ import nbformat
 
 from course_utils.checker import catalogue
 from course_utils.checker.exercise import Exercise
+from course_utils.cli.notebook_file import read_notebook
 from course_utils.environment import ROOT
 
 WORDS_A_MINUTE, LINES_A_MINUTE = 150, 12
@@ -75,7 +76,7 @@ def main_line(notebook: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode
 
 def count(path: Path) -> Form:
     """Read a chapter and count."""
-    return count_in(nbformat.read(path, as_version=4), path.stem)
+    return count_in(read_notebook(path), path.stem)
 
 
 def count_in(notebook: nbformat.NotebookNode, chapter: str) -> Form:

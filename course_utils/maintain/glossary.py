@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
-
 from course_utils.chapters import CHAPTERS
+from course_utils.cli.notebook_file import read_notebook
 from course_utils.cli.notebooks import NOTEBOOKS
 from course_utils.maintain.sections import Section, sections
 
@@ -61,7 +60,7 @@ def chinese_in(text: str) -> Iterator[str]:
 def taught_texts() -> Iterator[tuple[str, str]]:
     """The text cells of all chapters, without the folds that quote the notes: ("02#id", text)."""
     for chapter in CHAPTERS:
-        for cell in nbformat.read(NOTEBOOKS / chapter.file, as_version=4).cells:
+        for cell in read_notebook(NOTEBOOKS / chapter.file).cells:
             if cell.cell_type == "markdown" and "notes" not in cell.metadata.get("tags", []):
                 yield f"{chapter.name[:2]}#{cell.id}", cell.source
 

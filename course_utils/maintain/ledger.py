@@ -11,8 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import nbformat
-
+from course_utils.cli.notebook_file import read_notebook
 from course_utils.environment import ROOT
 
 TABLE = Path(__file__).with_name("ledger.tsv")
@@ -61,7 +60,7 @@ def cells_by_row() -> dict[str, dict[str, str]]:
     """Row -> the cells that claim to cover it, each with its type, "code" or "markdown"."""
     found: dict[str, dict[str, str]] = {}
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        for cell in nbformat.read(path, as_version=4).cells:
+        for cell in read_notebook(path).cells:
             for row in cell.metadata.get("covers", []):
                 found.setdefault(row, {})[f"{path.name[:2]}#{cell.id}"] = cell.cell_type
     return found

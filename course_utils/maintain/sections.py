@@ -8,6 +8,7 @@ from urllib.parse import quote
 import nbformat
 
 from course_utils.chapters import CHAPTERS, Chapter
+from course_utils.cli.notebook_file import read_notebook
 from course_utils.cli.notebooks import NOTEBOOKS
 
 HEADING = r"^#{2,3} (.+)$"  # as deep as headings of the site have addresses
@@ -42,7 +43,7 @@ def sections() -> dict[str, Section]:
     """
     found = {}
     for chapter in CHAPTERS:
-        cells = nbformat.read(NOTEBOOKS / chapter.file, as_version=4).cells
+        cells = read_notebook(NOTEBOOKS / chapter.file).cells
         headings = {cell.id: _headings(cell) for cell in cells}
         times = Counter(heading for some in headings.values() for heading in some)
         section = Section(chapter)

@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 from course_utils.chapters import CHAPTERS, measured_costs
 from course_utils.checker import catalogue
 from course_utils.checker.cells import solved_notebook
+from course_utils.cli.notebook_file import UnreadableNotebook, read_notebook
 from course_utils.cli.notebooks import NOTEBOOKS, rewrite, run_notebook
 from course_utils.environment import ROOT
 from course_utils.maintain import glossary, ledger, note_pages, readme
@@ -35,7 +36,7 @@ def notebooks(check: bool) -> Iterator[str]:
     costs = measured_costs()
     for chapter in CHAPTERS:
         path = NOTEBOOKS / chapter.file
-        notebook = nbformat.read(path, as_version=4)
+        notebook = read_notebook(path)
         changed = list(_texts(notebook))
         changed += write_head_and_foot(notebook, chapter, costs.get(chapter.file))
         changed += write_exercises(notebook, chapter.name)
@@ -68,7 +69,7 @@ def outputs(check: bool) -> Iterator[str]:
     }
     for chapter in CHAPTERS:
         path = NOTEBOOKS / chapter.file
-        notebook = nbformat.read(path, as_version=4)
+        notebook = read_notebook(path)
         lists = notebook.metadata.get("lists", {})
         why = [kind for kind, digest in lists.items() if digest != found[kind]]
         code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source]
@@ -138,8 +139,18 @@ def solve(folder: Path) -> None:
     """Write copies of the notebooks, with all solutions filled in, into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for chapter in CHAPTERS:
-        notebook = nbformat.read(NOTEBOOKS / chapter.file, as_version=4)
+        notebook = read_notebook(NOTEBOOKS / chapter.file)
         nbformat.write(solved_notebook(notebook), folder / chapter.file)
+
+
+def write_or_name(check: bool) -> int:
+    """Do all steps, or with `check` only name what is stale; how much was."""
+    stale = 0
+    for step in STEPS:
+        for name in step(check):
+            stale += 1
+            print(name, flush=True)
+    return stale
 
 
 def main(argv: list[str]) -> int:
@@ -155,14 +166,14 @@ def main(argv: list[str]) -> int:
         "--solve", type=Path, metavar="FOLDER", help="write solved copies of the notebooks instead"
     )
     args = parser.parse_args(argv)
-    if args.solve:
-        solve(args.solve)
-        return 0
-    stale = 0
-    for step in STEPS:
-        for name in step(args.check):
-            stale += 1
-            print(name, flush=True)
+    try:
+        if args.solve:
+            solve(args.solve)
+            return 0
+        stale = write_or_name(args.check)
+    except UnreadableNotebook as error:
+        print(error, file=sys.stderr)
+        return 1
     if args.check and stale:
         print("stale; to write it: make sync", file=sys.stderr)
     return int(args.check and stale > 0)
