@@ -106,6 +106,22 @@ def test_the_cover_translates_and_the_picture_stays_without_scripts(open_site, b
         expect(page.locator("img[src$='live.svg']")).to_be_visible()
 
 
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 800}])
+def test_the_tour_stays_in_sight_under_what_the_theme_lays_on_top(open_site, viewport):
+    with open_site("live.html", viewport=viewport, reduced_motion="reduce") as page:
+        page.wait_for_selector("[data-live][data-ready]")
+        page.locator(".live-counter").scroll_into_view_if_needed()
+        page.mouse.wheel(0, -300)  # a scroll up, at which the theme offers the top
+        page.wait_for_timeout(300)
+        assert page.evaluate("scrollY") > 300
+        tour = page.locator(".live-tour")
+        assert tour.evaluate("""tour => {
+            const { left, right, top, bottom } = tour.getBoundingClientRect();
+            const seen = (y) => tour.contains(document.elementFromPoint((left + right) / 2, y));
+            return seen(top + 5) && seen(bottom - 5);
+        }""")
+
+
 def test_the_cover_and_the_explorer_of_a_chapter_live_from_a_file(browser, course_site):
     for name, mark in (("index", "data-live"), ("notebooks/06_multi_head_attention", "data-scene")):
         with open_page(browser, (course_site / f"{name}.html").as_uri(), viewport=PHONE) as page:
