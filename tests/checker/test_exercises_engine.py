@@ -459,7 +459,7 @@ def test_two_explanations_name_what_they_share():
 
     verdict = judge_answer(found, lambda x: 2 * x + 100)
     assert [m.name for m in verdict.mistakes] == ["a"]
-    assert "something else is wrong too" in " ".join(verdict.facts)
+    assert "it would give something else than what came" in " ".join(verdict.facts)
     assert "This mistake is made:" in str(Result(found, verdict))
     assert judge_answer(found, lambda x: 7 * x).status == "wrong"
 
@@ -532,7 +532,8 @@ def test_equal_parts_are_only_listed():
         }
 
     text = str(check("multi_head_shapes", shapes))
-    assert "expected  output: [2, 3, 12]\n  given     output: [2, 3, 13]\n" in text
+    assert re.search(r"expected +output: \[2, 3, 12\]\n  given +output: \[2, 3, 13\]\n", text)
+    assert re.search("right already  queries, scores, heads", text)
 
 
 def test_facts_say_which_entry_of_several_differs():
