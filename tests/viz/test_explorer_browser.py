@@ -247,7 +247,8 @@ def test_decoding_is_played_step_by_step(page, payloads):
     for step in range(1, len(steps) + 1):
         assert figure.tokens("query") == french[:step] + ["…"] * (len(steps) - step)
         text = figure.root.locator(".ax-step").inner_text()
-        assert f"Step {step} of {len(steps)}: reads {steps[step - 1]['reads']}, says" in text
+        reads, says = steps[step - 1]["reads"], steps[step - 1]["says"]
+        assert f"Step {step} of {len(steps)}: reads “{reads}”, says “{says}”." in text
         token, chance = steps[step - 1]["candidates"][0]
         assert f"Likeliest: {token} {chance:.2f}" in text
         assert {q for q, _ in figure.lines("from-query")} == {step - 1}
