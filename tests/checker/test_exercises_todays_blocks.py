@@ -168,3 +168,12 @@ def test_a_cache_of_so_many_heads_fits():
     heads = SOLUTION["key_heads_that_fit"]()
     a_head = 2 * 24 * 64 * 65_536 * 2
     assert heads * a_head <= 3 * 2**30 < (heads + 1) * a_head
+
+
+def test_a_kept_logit_of_zero_is_one_like_any_other():
+    def zero_is_hidden(logits, k):
+        top = logits.topk(k, dim=-1).indices
+        kept = logits * torch.zeros_like(logits).scatter(-1, top, 1.0)
+        return kept.masked_fill(kept == 0, -torch.inf).softmax(-1)
+
+    assert not check("expert_shares", zero_is_hidden)

@@ -726,7 +726,8 @@ def _shares(logits, k, *, renormalise="yes", which="largest", axis=-1, softmax="
     text="""
     A router gives each of N tokens E logits, one for each expert. Return the share that every
     expert has in the output of every token: a softmax over the experts, the k largest kept, all
-    others exactly 0, and what is kept scaled so that it sums to 1.
+    others exactly 0, and what is kept scaled so that it sums to 1. No two logits of a token are
+    equal.
     """,
     reference=_shares,
     probes=[
@@ -734,6 +735,7 @@ def _shares(logits, k, *, renormalise="yes", which="largest", axis=-1, softmax="
         (draw(13, (3, 4))[0], 2),
         (draw(14, (4, 5))[0], 3),
         (draw(15, (3, 6))[0], 1),
+        (torch.tensor([[0.0, 1.0, -1.0], [-2.0, 0.0, -1.0]]), 2),  # a logit of 0 is none to hide
     ],
     mistakes=[
         wrong(
