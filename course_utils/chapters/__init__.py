@@ -151,9 +151,23 @@ CHAPTERS = (
 COSTS = Path(__file__).with_name("costs.json")  # written by `course --costs`
 
 
-def measured_costs() -> dict[str, dict]:
-    """What running each notebook took when last measured: {file: {"seconds", "peak_bytes"}}."""
-    return json.loads(COSTS.read_text(encoding="utf-8"))
+def measured_costs(file: Path = COSTS) -> dict[str, dict]:
+    """What running each notebook took when last measured: {notebook: {"seconds", "peak_bytes"}}.
+
+    Raises:
+        ValueError: the file cannot be read, or holds something else.
+    """
+    try:
+        costs = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(costs, dict):
+            raise ValueError(f"it holds a {type(costs).__name__}")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ValueError(
+            f"no costs in {file} ({why}): `python -m course_utils course --costs {file}` "
+            "measures and writes them"
+        ) from None
+    return costs
 
 
 def by_part(chapters: Sequence[Chapter] = CHAPTERS) -> Iterator[tuple[str, list[Chapter]]]:

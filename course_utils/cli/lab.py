@@ -33,8 +33,18 @@ def lab_command(options: list[str]) -> list[str]:
     return command + options
 
 
+HELP = """Opens JupyterLab on the first lesson; Ctrl-C ends it. Options go on to JupyterLab.
+
+example: python -m course_utils lab --no-browser --port 8899
+
+What JupyterLab says of its options:
+"""
+
+
 def main(argv: list[str]) -> int:
     """Start JupyterLab with the given extra options and stay until it ends."""
+    if {"-h", "--help"} & set(argv):
+        print(HELP, flush=True)
     if not (ROOT / FIRST_LESSON).exists():
         print(f"lab: {ROOT / FIRST_LESSON} is missing; is this a whole copy of the course?")
         return 1

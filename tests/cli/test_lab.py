@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from course_utils.cli.lab import FIRST_LESSON, lab_command
+from course_utils.cli.lab import FIRST_LESSON, lab_command, main
 
 TOKEN, SECONDS = "a-token-of-this-test", 60
 
@@ -104,3 +104,13 @@ def test_it_asks_no_question_about_news(server):
     defaults = settings["schema"]["properties"]
     assert defaults["fetchNews"]["default"] == "false"
     assert defaults["checkForUpdates"]["default"] is False
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.execv is not how Windows starts it")
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_says_first_what_is_ours(option, monkeypatch, capsys):
+    monkeypatch.setattr(os, "execv", lambda *command: None)
+    main([option])
+    said = capsys.readouterr().out
+    assert said.startswith("Opens JupyterLab on the first lesson")
+    assert "example: python -m course_utils lab" in said

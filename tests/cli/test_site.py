@@ -246,7 +246,10 @@ def test_commands_hand_the_costs_on(tmp_path, monkeypatch, capsys):
     assert "2 s; here 7 s with 1.0 GB" in text_of(out / "index.html")
     assert str(out / "index.html") in capsys.readouterr().out
     assert site.main(["--out", str(out), "--costs", str(tmp_path / "none.json")]) == 1
-    assert "none.json" in capsys.readouterr().err
+    assert "none.json (No such file or directory): `python -m" in capsys.readouterr().err
+    costs.write_text("<<<<<<< HEAD\n{}", encoding="utf-8")
+    assert site.main(["--out", str(out), "--costs", str(costs)]) == 1
+    assert "measures and writes them" in capsys.readouterr().err
 
 
 def test_whole_course_is_there(course_site):

@@ -6,7 +6,6 @@ of another host: formulas are MathML, which browsers draw themselves, and fonts 
 
 import argparse
 import io
-import json
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-from course_utils.chapters import CHAPTERS, Chapter, by_part
+from course_utils.chapters import CHAPTERS, Chapter, by_part, measured_costs
 from course_utils.cli.addresses import repository
 from course_utils.cli.notebooks import COLOURS, in_words
 from course_utils.cli.site.archive import write_archive
@@ -124,9 +123,8 @@ def main(argv: list[str]) -> int:
     )
     args = parser.parse_args(argv)
     try:
-        costs = json.loads(args.costs.read_text(encoding="utf-8")) if args.costs else {}
-        build_site(ROOT, args.out, costs)
-    except (FaultyPages, OSError) as error:
+        build_site(ROOT, args.out, measured_costs(args.costs) if args.costs else {})
+    except (FaultyPages, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     print(f"The site is built: open {args.out / 'index.html'}")
