@@ -151,15 +151,14 @@ def _of_counts(exercise: Exercise, probe: tuple) -> Iterator[Input]:
         for i, x in enumerate(probe)
         if type(x) is int and 1 < x <= _SMALL and exercise.argument(i) not in _IDS and x not in ids
     ]
-    made = [{i: probe[i] + step} for i in counts for step in (1, -1)]
+    made = [(i, probe[i] + step) for i in counts for step in (1, -1)]
     if len(counts) == 2:
         for i, j in (counts, counts[::-1]):
-            made += [{i: probe[j] + step} for step in (-1, 0, 1)]
-    for change in made:
-        ((i, count),) = change.items()
+            made += [(i, probe[j] + step) for step in (-1, 0, 1)]
+    for i, count in made:
         if count > 1:
             words = f"where `{exercise.argument(i)}` is {count}"
-            yield words, tuple(change.get(k, x) for k, x in enumerate(probe))
+            yield words, (*probe[:i], count, *probe[i + 1 :])
 
 
 def _both_signs(value: Any) -> bool:

@@ -8,27 +8,31 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import cache
 
 from course_utils.text.text import normalise
 from course_utils.text.vocab import RESERVED
 
-# What is written on a letter: accents, vowels, viramas, and the forms of a Chinese character.
-_ON_LETTERS = "".join(
-    c
-    for c in map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))
-    if unicodedata.category(c)[0] == "M"
-)
-# Letters, digits, and the rest stay apart, each with the space before it. GPT-2 cuts before every
-# mark on a letter, which leaves Hindi or Thai in crumbs. (It also counts characters such as a
-# superscript two or a fraction as digits; here they go with the letters.)
-_WORD = re.compile(
-    rf"'(?:[stmd]|re|ve|ll)| ?[^\W\d_](?:[^\W\d_]|[{_ON_LETTERS}])*| ?\d+| ?(?:[^\s\w]|_)+"
-    r"|\s+(?!\S)|\s+"
-)
 _VISIBLE = (*range(33, 127), *range(161, 173), *range(174, 256))  # Latin-1 that can be seen
 BYTES = [bytes([b]) for b in (*_VISIBLE, *(b for b in range(256) if b not in _VISIBLE))]
 
 Pair = tuple[int, int]
+
+
+@cache  # to look through all marks takes a moment, and most who import this cut no words
+def _word() -> re.Pattern[str]:
+    """Letters, digits, and the rest stay apart, each with the space before it.
+
+    GPT-2 cuts before every mark on a letter, which leaves Hindi or Thai in crumbs. (It also counts
+    characters such as a superscript two or a fraction as digits; here they go with the letters.)
+    """
+    # accents, vowels, viramas, and the forms of a Chinese character
+    places = map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))
+    marks = "".join(c for c in places if unicodedata.category(c)[0] == "M")
+    return re.compile(
+        rf"'(?:[stmd]|re|ve|ll)| ?[^\W\d_](?:[^\W\d_]|[{marks}])*| ?\d+| ?(?:[^\s\w]|_)+"
+        r"|\s+(?!\S)|\s+"
+    )
 
 
 def split_words(text: str) -> list[bytes]:
@@ -38,7 +42,7 @@ def split_words(text: str) -> list[bytes]:
     [b' It', b"'s", b' 42', b' caf\\xc3\\xa9s', b'.']
     """
     line = normalise(text)
-    return [word.encode() for word in _WORD.findall(" " + line)] if line else []
+    return [word.encode() for word in _word().findall(" " + line)] if line else []
 
 
 def merge(ids: list[int], pair: Pair, new: int) -> list[int]:
