@@ -1,6 +1,6 @@
 """Text: all of fra-eng from its file to padded ids, as a lesson reads it and as d2l does.
 
-Ours are the calls of the lessons: `load_corpus`, `build_vocabs`, `encode_pairs`, `make_batches`.
+Ours are the calls behind the lessons: `load_corpus`, `number_pairs`, `make_batches`.
 d2l's are those of its `load_data_nmt`, from reading the file to arrays of ids and lengths.
 
 Both lower the case, take no-break spaces for spaces, set a space before , . ! ? and cut at spaces;
@@ -21,7 +21,7 @@ from collections.abc import Callable
 import torch
 
 from course_utils.bench.rounds import OURS, Measurement, take_turns
-from course_utils.text.batches import Batch, build_vocabs, encode_pairs, make_batches
+from course_utils.text.batches import Batch, make_batches, number_pairs
 from course_utils.text.corpora import load_corpus
 from course_utils.text.pairs import Pair
 from course_utils.text.registry import corpus_bytes
@@ -34,8 +34,8 @@ AGREED = re.compile(r"[a-z\u00e0-\u00ff\u0153 -]+[ ,.!?]*")  # words, and , . ! 
 def ours(name: str = "fra-eng") -> list[Batch]:
     """A corpus as the lessons read it."""
     pairs = load_corpus(name).pairs
-    english, french = build_vocabs(pairs, min_freq=2)
-    return list(make_batches(encode_pairs(pairs, english, french), BATCH, random.Random(0)))
+    *_, examples = number_pairs(pairs, min_freq=2)
+    return list(make_batches(examples, BATCH, random.Random(0)))
 
 
 def theirs(name: str = "fra-eng") -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from course_utils.text.bulk import collecting_later
+from course_utils.text.numbering import Lines
 from course_utils.text.pairs import Pair
-from course_utils.text.text import count_tokens, tokenize
+from course_utils.text.text import tokenize
 from course_utils.text.vocab import Vocab
-from course_utils.text.words import Words
 
 T = TypeVar("T")
 
@@ -51,12 +51,11 @@ class Batch:
 
 
 @collecting_later()
-def build_vocabs(pairs: Sequence[Pair], min_freq: int = 1) -> tuple[Vocab, Vocab]:
-    """The English and the French vocabulary of some pairs."""
-    return (
-        Vocab.of_counts(count_tokens((pair.source for pair in pairs), "en"), min_freq),
-        Vocab.of_counts(count_tokens((pair.target for pair in pairs), "fr"), min_freq),
-    )
+def number_pairs(pairs: Sequence[Pair], min_freq: int = 1) -> tuple[Vocab, Vocab, list[Example]]:
+    """The English and the French vocabulary of some pairs, and the pairs as their ids."""
+    sides = _sides(pairs)
+    vocabs = [Vocab.of_counts(side.counts(), min_freq) for side in sides]
+    return (*vocabs, _examples(sides, vocabs))
 
 
 def encode_source(text: str, vocab: Vocab) -> list[int]:
@@ -72,9 +71,17 @@ def encode_target(text: str, vocab: Vocab) -> list[int]:
 @collecting_later()
 def encode_pairs(pairs: Sequence[Pair], src_vocab: Vocab, tgt_vocab: Vocab) -> list[Example]:
     """Every pair as ids, in the same order."""
-    bos, eos = [Vocab.bos], [Vocab.eos]
-    sources = Words(src_vocab, "en").encode_all((pair.source for pair in pairs), after=eos)
-    targets = Words(tgt_vocab, "fr").encode_all((pair.target for pair in pairs), bos, eos)
+    return _examples(_sides(pairs), (src_vocab, tgt_vocab))
+
+
+def _sides(pairs: Sequence[Pair]) -> tuple[Lines, Lines]:
+    sources, targets = (pair.source for pair in pairs), (pair.target for pair in pairs)
+    return Lines(sources, "en"), Lines(targets, "fr")
+
+
+def _examples(sides: Sequence[Lines], vocabs: Sequence[Vocab]) -> list[Example]:
+    sources = sides[0].ids(vocabs[0], after=[Vocab.eos])
+    targets = sides[1].ids(vocabs[1], before=[Vocab.bos], after=[Vocab.eos])
     return list(map(Example, sources, targets))
 
 
@@ -86,20 +93,31 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """
     if not sequences:
         raise ValueError("a batch needs at least one sentence, got none")
-    lengths = np.array([len(ids) for ids in sequences])
-    rows = np.full((len(sequences), lengths.max()), Vocab.pad, dtype=np.int64)  # (B, T)
-    real = np.arange(rows.shape[1]) < lengths[:, None]  # (B, T), in the order of ids
-    rows[real] = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=lengths.sum())
+    rows, lengths = _padded(sequences)
     return torch.from_numpy(rows), torch.from_numpy(lengths)
 
 
+def _padded(sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """`pad` in NumPy, whose calls cost less where a batch is small."""
+    lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
+    rows = np.full((len(sequences), lengths.max()), Vocab.pad, dtype=np.int64)  # (B, T)
+    real = np.arange(rows.shape[1]) < lengths[:, None]  # (B, T), in the order of ids
+    rows[real] = np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=lengths.sum())
+    return rows, lengths
+
+
 def collate(examples: Sequence[Example]) -> Batch:
-    """Pad some examples into one batch."""
+    """Pad some examples into one batch.
+
+    Raises:
+        ValueError: there is no example.
+    """
     src, src_lens = pad([example.source for example in examples])
-    tgt, _ = pad([example.target for example in examples])
-    # the last real token is <eos>: it is said, never read
-    tgt_in = tgt[:, :-1].masked_fill(tgt[:, :-1] == Vocab.eos, Vocab.pad)
-    return Batch(src, src_lens, tgt_in, tgt[:, 1:])
+    said, lengths = _padded([example.target for example in examples])
+    read = said.copy()
+    read[np.arange(len(read)), lengths - 1] = Vocab.pad  # <eos> is said, never read
+    tgt_in, tgt_out = torch.from_numpy(read[:, :-1]), torch.from_numpy(said[:, 1:])
+    return Batch(src, src_lens, tgt_in, tgt_out)
 
 
 @collecting_later()

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_utils.text.batches import Example, build_vocabs, encode_pairs
+from course_utils.text.batches import Example, number_pairs
 from course_utils.text.corpora import check_apart, load_corpus, split_by_source
 from course_utils.text.pairs import Pair
 from course_utils.text.small_world import small_world
@@ -17,18 +17,15 @@ from course_utils.text.vocab import Vocab
 
 @dataclass(frozen=True)
 class TranslationTask:
-    """Training pairs, held-out pairs by name of the set, and the vocabularies of the former."""
+    """Training pairs, held-out pairs by name of the set; the vocabularies of the former, and
+    the training pairs as their ids."""
 
     name: str
     train: list[Pair]
     held_out: dict[str, list[Pair]]
     src_vocab: Vocab
     tgt_vocab: Vocab
-
-    @property
-    def examples(self) -> list[Example]:
-        """The training pairs as ids."""
-        return encode_pairs(self.train, self.src_vocab, self.tgt_vocab)
+    examples: list[Example]
 
     def __str__(self) -> str:
         sets = ", ".join(f"{len(pairs):,} {name}" for name, pairs in self.held_out.items())
@@ -64,15 +61,17 @@ def translation_task(
         pairs = load_corpus(corpus, 30_000 if size is None else size).pairs
         everyday = load_corpus("everyday").pairs
         sets = {name: small_world(name, held_out) for name in ("random", "compositional")}
-        vocabs = build_vocabs(pairs + everyday, min_freq=2)
+        *vocabs, examples = number_pairs(pairs + everyday, min_freq=2)
         train = pairs + 3 * everyday
+        examples += 2 * examples[len(pairs) :]
     else:
         pairs = load_corpus(corpus, 10_000 if size is None else size).pairs
         train, test = split_by_source(pairs, held_out)
-        sets, vocabs = {"held-out": test}, build_vocabs(train, min_freq=2)
+        sets = {"held-out": test}
+        *vocabs, examples = number_pairs(train, min_freq=2)
     for test in sets.values():
         check_apart((pair.source for pair in train), (pair.source for pair in test))
-    return TranslationTask(str(corpus), train, sets, *vocabs)
+    return TranslationTask(str(corpus), train, sets, *vocabs, examples)
 
 
 def references(pairs: Sequence[Pair]) -> list[str]:

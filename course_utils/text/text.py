@@ -2,9 +2,6 @@
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable
-from functools import lru_cache
 
 LANGUAGES = ("en", "fr")
 
@@ -120,21 +117,6 @@ def tokenize(text: str, lang: str) -> list[str]:
     if lang == "fr":
         line = _ELISIONS.sub(lambda elided: elided[0].replace("'", "' "), line)
     return line.split()
-
-
-def count_tokens(texts: Iterable[str], lang: str) -> Counter[str]:
-    """How often each token occurs in the texts; each different word is cut only once."""
-    counts: Counter[str] = Counter()
-    for word, times in Counter(words(" ".join(texts))).items():
-        for token in cut(word, lang):
-            counts[token] += times
-    return counts
-
-
-@lru_cache(maxsize=2**17)
-def cut(word: str, lang: str) -> tuple[str, ...]:
-    """The tokens of one of `words`, remembered."""
-    return tuple(tokenize(word, lang))
 
 
 def detokenize(tokens: list[str], lang: str) -> str:

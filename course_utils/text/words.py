@@ -1,26 +1,9 @@
 """Text <-> ids by words: a vocabulary and the language whose rules cut a line into words."""
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable
 
-from course_utils.text.text import cut, detokenize, tokenize, words
+from course_utils.text.text import detokenize, tokenize
 from course_utils.text.vocab import Vocab
-
-
-class _Ids(dict):
-    """What stands between two spaces -> its ids; each different word is cut and looked up once."""
-
-    most = 2**17  # words that are remembered
-
-    def __init__(self, words: "Words"):
-        super().__init__()
-        self.words = words
-
-    def __missing__(self, word: str) -> list[int]:
-        if len(self) == self.most:
-            self.clear()
-        self[word] = ids = self.words.vocab.encode(cut(word, self.words.lang))
-        return ids
 
 
 class Words:
@@ -35,21 +18,13 @@ class Words:
 
     def __init__(self, vocab: Vocab, lang: str):
         self.vocab, self.lang = vocab, lang
-        self._ids = _Ids(self)
 
     def __len__(self) -> int:
         return len(self.vocab)
 
     def encode(self, text: str) -> list[int]:
         """Ids of a line, without reserved ones at its ends."""
-        return self.encode_all([text])[0]
-
-    def encode_all(
-        self, texts: Iterable[str], before: Sequence[int] = (), after: Sequence[int] = ()
-    ) -> list[list[int]]:
-        """The same for many lines, each between the ids that stand before and after it."""
-        ids = self._ids.__getitem__
-        return [[*before, *chain.from_iterable(map(ids, words(text))), *after] for text in texts]
+        return self.vocab.encode(self.tokens(text))
 
     def decode(self, ids: Iterable[int]) -> str:
         """The line that some ids spell."""

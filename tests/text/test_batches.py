@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from course_utils.text.batches import (
     Example,
-    build_vocabs,
     collate,
     encode_pairs,
     encode_source,
     encode_target,
     group_by_length,
     make_batches,
+    number_pairs,
     pad,
 )
 from course_utils.text.pairs import Pair
@@ -32,27 +32,28 @@ PAIRS = [Pair("Go.", "Va !"), Pair("I\u2019m home.", "Je suis chez moi.")]
 
 
 def test_vocabularies_are_built_from_the_tokens_of_each_side():
-    english, french = build_vocabs(PAIRS)
+    english, french, _ = number_pairs(PAIRS)
     assert english.tokens[4:] == [".", "go", "home", "i'm"]
     assert french.tokens[4:] == ["!", ".", "chez", "je", "moi", "suis", "va"]
-    english, french = build_vocabs(PAIRS, min_freq=2)
+    english, french, _ = number_pairs(PAIRS, min_freq=2)
     assert english.tokens[4:] == ["."]
     assert french.tokens[4:] == []
 
 
 def test_sources_end_with_eos_and_targets_stand_between_bos_and_eos():
-    english, french = build_vocabs(PAIRS)
+    english, french, _ = number_pairs(PAIRS)
     assert english.decode(encode_source("Go home!", english)) == ["go", "home", "<unk>", "<eos>"]
     assert french.decode(encode_target("Va !", french)) == ["<bos>", "va", "!", "<eos>"]
     assert encode_source("", english) == [english.eos]
     assert encode_target("", french) == [french.bos, french.eos]
     encoded = encode_pairs(PAIRS, english, french)
+    assert encoded == number_pairs(PAIRS)[2]
     assert [len(example.source) for example in encoded] == [3, 4]
     assert [len(example.target) for example in encoded] == [4, 7]
 
 
 def test_a_text_cannot_forge_special_tokens():
-    english, _ = build_vocabs([Pair("<eos> <pad> go", "x")])
+    english, *_ = number_pairs([Pair("<eos> <pad> go", "x")])
     assert english.encode(["<eos>", "<pad>", "<bos>"]) == [english.unk] * 3
     assert encode_source("<eos> go", english).count(english.eos) == 1
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from local_web import LINES, archive, load_from
 
 from course_utils.cli import train
-from course_utils.text.batches import build_vocabs
+from course_utils.text.batches import number_pairs
 from course_utils.text.corpora import (
     Corpus,
     check_apart,
@@ -83,7 +83,7 @@ def test_two_pairs_however_the_file_is_written(tsv, content):
 
 def test_no_word_of_a_third_column_reaches_a_vocabulary(tsv):
     corpus = tsv("Go.\tVa !\nHi.\tSalut !\tCC-BY 2.0 (France) Attribution: tatoeba.org #123\n")
-    english, french = build_vocabs(corpus.pairs)
+    english, french, _ = number_pairs(corpus.pairs)
     assert english.tokens[4:] == [".", "go", "hi"]
     assert french.tokens[4:] == ["!", "salut", "va"]
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_utils.models.transformer import Transformer, TransformerConfig
+from course_utils.text.batches import encode_pairs
 from course_utils.text.corpora import Corpus, CorpusError, load_corpus, reads_as
 from course_utils.text.pairs import Pair
 from course_utils.text.small_world import small_world
@@ -59,6 +60,10 @@ def test_a_leak_is_refused_where_the_task_is_made(monkeypatch):
     monkeypatch.setattr("course_utils.text.task.small_world", lambda *_: leaked)
     with pytest.raises(ValueError, match="held-out texts read like one to train on"):
         translation_task("small-world", size=10)
+
+
+def test_examples_are_the_training_pairs_in_their_order(task):
+    assert task.examples == encode_pairs(task.train, task.src_vocab, task.tgt_vocab)
 
 
 def test_words_seen_once_become_unk_in_training(task):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from course_utils.models.recurrent import BahdanauDecoder, GRUDecoder, GRUEncoder, Seq2Seq
 from course_utils.models.transformer import Transformer, TransformerConfig
-from course_utils.text.batches import Example, build_vocabs, encode_pairs, make_batches
+from course_utils.text.batches import Example, encode_pairs, make_batches, number_pairs
 from course_utils.text.pairs import Pair
 from course_utils.text.vocab import Vocab
 from course_utils.training.loops import Trainer, train
@@ -126,7 +126,7 @@ def test_targets_that_are_all_padding_are_refused():
 
 def build(kind, dropout=0.0):
     set_seed(0)
-    src_vocab, tgt_vocab = build_vocabs(PAIRS)
+    src_vocab, tgt_vocab, _ = number_pairs(PAIRS)
     if kind == "transformer":
         sizes = {"d_model": 32, "num_heads": 4, "d_ff": 64, "dropout": dropout, "max_len": 32}
         model = Transformer(TransformerConfig(len(src_vocab), len(tgt_vocab), **sizes))
