@@ -73,6 +73,8 @@ class Code:
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 for words, statement, new in statements(value) if rank == 1 else ():
                     yield Edit(words, statement, parent, field, None, new or [ast.Pass()])
+            if field == "ifs" and value and rank == 1:  # of a comprehension
+                yield Edit("this condition is too many", value[0], parent, field, None, [])
             for i, node in enumerate(value if isinstance(value, list) else [value]):
                 if _is_read(node):
                     seen = {ast.dump(node)}

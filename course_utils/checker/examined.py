@@ -125,7 +125,7 @@ class Examined:
     def _play(self, inputs: list[tuple]) -> list[Run]:
         """The answer on other inputs; those runs that came to an end."""
         left = max(0.2, self.end - time.process_time())
-        runs = run_answer(self.exercise.play, self.answer, inputs, left).runs
+        runs = run_answer(self.exercise.play, self.answer, inputs, left, numbered=False).runs
         return [run for run in runs if not run.timed_out]
 
     def _small(self, i: int, named: tuple[Mistake, ...]) -> tuple[Case, Gap]:

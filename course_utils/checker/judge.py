@@ -137,7 +137,8 @@ class _Judge(Examined):
                 self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
                 lost = [why for name, why in _LOST if name in watch.calls and "NaN" in found.fact]
                 self.facts += lost[:1]
-                return self._wrong(case)
+                change = self._repaired(args)
+                return self._wrong(case, measured=[change] if change else [])
         ruled_out = [name for name in exercise.forbids if name in watch.calls]
         if ruled_out:
             self.facts.append(f"it calls `{ruled_out[0]}`, which the exercise rules out")
@@ -189,7 +190,8 @@ class _Judge(Examined):
             self.facts.insert(0, said)
             return self._wrong(None)
         repeats = gap(self.given[0], self.session.repeated.value).size <= 1
-        change = self._repaired(i) if repeats and not found.of_kind else ""
+        first = self.exercise.probes[i]
+        change = self._repaired(first) if repeats and not found.of_kind else ""
         if not change and repeats and not isinstance(case.given, Raised) and not found.of_form:
             change = self._known_and_more()
         if isinstance(case.given, Raised):
@@ -210,10 +212,11 @@ class _Judge(Examined):
             self.facts.insert(0, _first_difference(case, found))
         return self._wrong(case, measured=measured)
 
-    def _repaired(self, i: int) -> str:
+    def _repaired(self, first: tuple) -> str:
+        """The change that mends the answer; it is wrong on `first`."""
         exercise = self.exercise
-        inputs = [exercise.probes[i], *(p for p in exercise.probes if p is not exercise.probes[i])]
-        inputs += [args for _, args in widened(exercise)] + [*drawn(exercise)]
+        further = [*exercise.probes, *(args for _, args in widened(exercise)), *drawn(exercise)]
+        inputs = [first, *(args for args in further if args is not first)]
 
         @functools.cache
         def due(mistakes: tuple[Mistake, ...], k: int) -> Any:

@@ -16,15 +16,18 @@ from torch import Tensor
 from course_utils.checker.edits import Code, Edit, code_of
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import outcome, play_batch
+from course_utils.checker.slips import NO_SMALL
 from course_utils.checker.values import Raised, gap
 
 _EACH = 0.3  # seconds for one change
 _LEAST = 12  # inputs: on fewer a change may be right by chance
 # changes beside which a known mistake may stand; others may make the known mistake themselves
 _SWAP = re.compile(
-    "number is due|comparison|`.+=`|exchange of|sides are exchanged|brackets are too|a copy"
+    "number is due|function is due|comparison|`.+=`|exchange of|sides are exchanged|"
+    "brackets are too|a copy"
 )
 _NUMBER, _COPY = "another number is due", "a step is missing (a copy)"
+_FIRST = (_NUMBER, NO_SMALL)  # of several changes these are told
 _LONGEST = 60  # characters of code that are shown
 # code that does more than compute is not run with changes in it
 _MORE_THAN_COMPUTING = {"open", "exec", "eval", "os", "sys", "shutil", "subprocess", "pathlib"}
@@ -152,7 +155,7 @@ def _only_computes(code: Code) -> bool:
 
 def _place(good: list[Edit], code: Code) -> str:
     """Where the change of the smallest piece of code is, and of what kind."""
-    edit = min(good, key=lambda e: (e.words != _NUMBER, len(ast.unparse(e.node))))
+    edit = min(good, key=lambda e: (e.words not in _FIRST, len(ast.unparse(e.node))))
     shown = ast.unparse(edit.node).split("\n")[0]
     shown = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 4] + " ..."
     alike = sorted(

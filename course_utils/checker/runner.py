@@ -92,14 +92,19 @@ def run_answer(
     seconds: float = SECONDS,
     *,
     whole: bool = False,
+    numbered: bool = True,
 ) -> Session:
     """Play an answer on every input; `whole` adds the further runs of a `Session`.
+
+    Each input has random numbers of its own; unless `numbered`, all have those of the first.
 
     Returns:
         A session with one run per input, fewer when time ran out.
     """
     session = Session(watch=Watch(answer))
-    worker = threading.Thread(target=_work, args=(session, play, inputs, whole), daemon=True)
+    worker = threading.Thread(
+        target=_work, args=(session, play, inputs, whole, numbered), daemon=True
+    )
     with quiet() as notepad:
         _start(worker)
         try:
@@ -229,7 +234,9 @@ def _breathe(*_):
     return _breathe
 
 
-def _work(session: Session, play: Callable, inputs: Sequence[tuple], whole: bool) -> None:
+def _work(
+    session: Session, play: Callable, inputs: Sequence[tuple], whole: bool, numbered: bool
+) -> None:
     if _MUST_BREATHE:
         _trace(None)
     watch = session.watch
@@ -237,7 +244,7 @@ def _work(session: Session, play: Callable, inputs: Sequence[tuple], whole: bool
 
         def one(run: Run, given: tuple, number: int, before: tuple = ()) -> Run:
             _seed(number)
-            watch.returned = None
+            watch.returned = ...  # nothing yet
             try:
                 run.value = freeze(play(answer, *given))
             except (_TimeUp, _Sleep):
@@ -256,7 +263,7 @@ def _work(session: Session, play: Callable, inputs: Sequence[tuple], whole: bool
         for number, args in enumerate(inputs):
             session.runs.append(Run(timed_out=True))  # until the call has come back
             given = fresh(args)
-            one(session.runs[-1], given, number, args)
+            one(session.runs[-1], given, number if numbered else 0, args)
             first = first or given
         if whole:
             session.again = Run(timed_out=True)

@@ -29,13 +29,16 @@ ALIKE = [  # what is easily taken for each other
     {"repeat", "repeat_interleave"},
     {"scatter", "gather"},
     {"any", "all"},
+    {"nanmean", "nanmedian", "nansum"},
     {"std", "var"},
     {"view", "reshape", "transpose", "permute"},
     {"append", "extend"},
 ]
 KEYWORDS = {"reduction": ("mean", "sum", "none"), "dim": (0, 1, 2, -1, -2, None)}
 NUMBERS = (-1, -2, -3, 0, 1, 2, 3)
-FACTORS = (0.5, 2.0, 0.1, 10.0, 1e-3, 1e3)  # for a number with a point
+FACTORS = (0.5, 2.0, 0.1, 10.0, 1e-3, 1e3, 1e6)  # for a number with a point
+VERY_LOW = 10**9  # below all scores
+NO_SMALL = "the small number is too many"
 MORE = {  # a step that may be missing; _ is the expression that is there
     "a copy": ("_.clone()", "_.copy()"),
     "the opposite": ("~_", "-_", "not _", "1 - _", "1 / _"),
@@ -74,6 +77,7 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
             yield "one part of the module stands for another", _attribute(node.value, name)
     if (value := _whole(node)) is not None:
         others = NUMBERS if abs(value) <= 3 else (value - 1, value + 1)
+        others += (-VERY_LOW,) if value <= -10 else ()
         yield from (("another number is due", _number(other)) for other in others)
     elif isinstance(node, ast.Constant) and type(node.value) is float:
         for factor in FACTORS:
@@ -86,6 +90,10 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         yield "two sides are exchanged", ast.BinOp(node.right, node.op, node.left)
         for new in _other_brackets(node):
             yield "the brackets stand elsewhere", new
+        if isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Constant):
+            yield "another number is due", ast.BinOp(node.left, node.op, _number(VERY_LOW))
+        if isinstance(node.op, (ast.Add, ast.Sub)) and _is_small(node.right):
+            yield NO_SMALL, node.left
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         for other in _alike(type(node.ops[0])):
             yield "another comparison is due", ast.Compare(node.left, [other()], node.comparators)
@@ -100,6 +108,9 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
             else:
                 func = _attribute(node.func.value, other)
             yield "another function is due", ast.Call(func, node.args, node.keywords)
+        clamped = called in ("clamp", "clip") and isinstance(node.func, ast.Attribute)
+        if clamped and all(map(_is_small, [*node.args, *(k.value for k in node.keywords)])):
+            yield NO_SMALL, node.func.value
 
 
 def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
@@ -123,6 +134,12 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         yield from (("a step is too many", x) for x in (node.left, node.right))
     elif isinstance(node, ast.UnaryOp) and _whole(node) is None:
         yield "a sign is too many", node.operand
+    elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT", "values", "indices"):
+        inner = node.value.func if isinstance(node.value, ast.Call) else None
+        if node.attr in ("T", "mT"):
+            yield "a step is too many", node.value
+        elif isinstance(inner, ast.Attribute):  # x.sort().values
+            yield "a step is too many", inner.value
     elif isinstance(node, ast.Subscript):
         yield "the brackets are too many", node.value
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -156,6 +173,9 @@ def statements(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt, list[ast.s
             yield "this line is too many", s, before + after
         if after and not isinstance(after[0], ast.Return):
             yield "this line and the next are exchanged", s, [*before, after[0], s, *after[1:]]
+        if isinstance(s, (ast.Break, ast.Continue)):
+            other = ast.Continue() if isinstance(s, ast.Break) else ast.Break()
+            yield "`break` and `continue` are exchanged", s, [*before, other, *after]
         if isinstance(s, ast.AugAssign):
             new = ast.Assign([s.target], s.value)
             yield "this line should replace, not add", s, [*before, new, *after]
@@ -209,6 +229,12 @@ def _whole(node: ast.expr | None) -> int | None:
     return None
 
 
+def _is_small(node: ast.expr) -> bool:
+    """Whether it is a number that only keeps a divisor from 0."""
+    value = getattr(node, "value", None)
+    return isinstance(node, ast.Constant) and type(value) is float and 0 < value <= 1e-3
+
+
 def _number(value: int) -> ast.expr:
     return ast.parse(str(value), mode="eval").body
 
@@ -240,6 +266,10 @@ def _other_slices(part: ast.Slice) -> Iterator[ast.Slice]:
 
     yield from (ast.Slice(lower, part.upper, part.step) for lower in moved(part.lower))
     yield from (ast.Slice(part.lower, upper, part.step) for upper in moved(part.upper))
+    if part.upper is not None:
+        yield from (ast.Slice(lower, None, part.step) for lower in moved(part.lower))
+    turned = isinstance(part.lower, ast.UnaryOp) and part.upper is None  # x[-n:]
+    yield ast.Slice(part.upper, part.lower.operand if turned else part.lower, part.step)
     if part.step is not None:
         yield ast.Slice(part.lower, part.upper, None)
 

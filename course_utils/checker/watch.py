@@ -18,7 +18,7 @@ class Watch:
     """Takes notes on one answer.
 
     Attributes:
-        returned: what it handed back last, before anything was made of it.
+        returned: what it handed back last, before anything was made of it; `...` if nothing yet.
         calls: the functions of torch that it called, "cross_entropy" and where a keyword was set
             "cross_entropy(label_smoothing)" too; noted inside `calls_noted` only.
         borrowed: the functions and layers of the course's library whose results it handed back
@@ -26,7 +26,7 @@ class Watch:
     """
 
     def __init__(self, answer: Any):
-        self.answer, self.returned = answer, None
+        self.answer, self.returned = answer, ...
         self.calls: set[str] = set()
         self.borrowed: set[str] = set()
 
@@ -104,4 +104,6 @@ def described(returned: Any) -> str:
         return f"one tensor of shape {tuple(returned.shape)}"
     if isinstance(returned, (list, tuple)):
         return "one thing in brackets" if len(returned) == 1 else f"{len(returned)} things"
+    if returned is ...:
+        return "nothing"
     return "None" if returned is None else f"one {type(returned).__name__}"

@@ -16,12 +16,21 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.generic_inputs import generic
+from course_utils.checker.resized import (
+    cut,
+    exchanged,
+    ids_in,
+    is_ids,
+    is_order,
+    weights_still,
+)
 from course_utils.checker.runner import outcome
 from course_utils.checker.side_effects import global_state_kept
 from course_utils.checker.stated_sizes import as_stated, axes_of, tensors_in
 from course_utils.checker.values import Raised, gap
 
 FAR, NEAR, VERY_FAR = 25.0, 0.01, 4000.0
+ROW_FAR = 1000.0  # of one row
 _ORDINARY = 100.0  # no number of an ordinary probe is larger
 _SMALL = 64  # the largest whole number that has its neighbours tried
 _DRAWN = 48  # inputs of `drawn`, at most
@@ -64,14 +73,16 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
                     forms.add(form)
                     yield words, new
         if name in _IDS and type(value) is int:
-            ids = {x for arg in tensors_in(probe) if _is_ids(arg) for x in arg.flatten().tolist()}
+            ids = {x for arg in probe for x in ids_in(arg)}
             for other in sorted(ids - {value})[-1:]:
-                swapped = tuple(_exchanged(arg, value, other) for arg in probe)
+                swapped = tuple(exchanged(arg, value, other) for arg in probe)
                 yield f"where `{name}` is {other}", swapped
     yield from _of_counts(exercise, probe)
-    for size in sorted({n for arg in tensors_in(probe) for n in arg.shape if n > 2}):
-        less = tuple(_cut(a, size, size - 1) for a in probe)
-        yield f"with sizes of {size - 1} in place of {size}", less
+    sizes = sorted({n for arg in tensors_in(probe) for n in arg.shape if n > 1})
+    for size in sizes:
+        for to in sorted({size - 1, 1, *(n for n in sizes if n < size)} - {0}, reverse=True):
+            less = tuple(cut(a, size, to) for a in probe)
+            yield f"with sizes of {to} in place of {size}", less
 
 
 @functools.cache
@@ -87,7 +98,7 @@ def drawn(exercise: Exercise) -> tuple[tuple, ...]:
         if isinstance(value, Tensor) and value.dim() and value.numel():
             if value.is_floating_point() and (value < 0).any():
                 return torch.randn(value.shape, generator=generator).to(value.dtype)
-            if _is_order(value):
+            if is_order(value):
                 return torch.randperm(len(value), generator=generator)
             at = torch.randint(value.numel(), value.shape, generator=generator)
             return value.flatten()[at]
@@ -101,7 +112,7 @@ def drawn(exercise: Exercise) -> tuple[tuple, ...]:
     for probe in exercise.probes:
         forms = [probe, probe]
         for size in {n for x in probe for n in _lengths(x) if n > 1}:
-            forms += (tuple(_cut(x, size, to) for x in probe) for to in {1, size - 1})
+            forms += (tuple(cut(x, size, to) for x in probe) for to in {1, size - 1})
         for i, value in enumerate(probe):
             axes = range(value.dim()) if isinstance(value, Tensor) else ()
             forms += (_longer(exercise, probe, i, axis)[1] for axis in axes)
@@ -128,11 +139,15 @@ def _of_floats(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
-    """Two rows, or ids, that are equal; a row of zeros."""
+    """Two rows, ids or words that are equal; a row of zeros, and one of large numbers."""
+    if isinstance(value, list) and len({*map(type, value)} & {int, str}) == 1 and len(value) > 1:
+        yield "holds the same at 0 and 1", [value[0], *value[:-1]]
+        if isinstance(value[0], str) and value[0].upper() not in value:
+            yield f"begins with {value[0].upper()}", [value[0].upper(), *value[1:]]
     if not isinstance(value, Tensor) or not value.dim() or value.dtype == torch.bool:
         return
     axis = max(0, value.dim() - 2) if _both_signs(value) else value.dim() - 1
-    if value.shape[axis] > 2 and (_both_signs(value) or (_is_ids(value) and not _is_order(value))):
+    if value.shape[axis] > 2 and (_both_signs(value) or (is_ids(value) and not is_order(value))):
         for at, beside in ((0, 1), (1, 2)):
             equal = value.clone()
             equal.select(axis, beside).copy_(value.select(axis, at))
@@ -141,11 +156,14 @@ def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
         empty = value.clone()
         empty.select(axis, 0).zero_()
         yield "has a row of zeros", empty
+        large = value.clone()
+        large.select(axis, 0).mul_(ROW_FAR)
+        yield f"has a row that is {ROW_FAR:.0f} times as large", large
 
 
 def _of_counts(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     """Whole numbers of 2 or more with a neighbour in their place; two of them that are near."""
-    ids = {x for arg in tensors_in(probe) if _is_ids(arg) for x in arg.flatten().tolist()}
+    ids = {x for arg in tensors_in(probe) if is_ids(arg) for x in arg.flatten().tolist()}
     counts = [
         i
         for i, x in enumerate(probe)
@@ -189,7 +207,8 @@ def _longer(exercise: Exercise, probe: tuple, i: int, axis: int) -> Input:
             return type(value)(grown(item, at) for item in value)
         more = value.narrow(at, 0, 1)
         more = 0.7 - more if _both_signs(value) else more
-        return torch.cat([value, torch.tensor([len(value)]) if _is_order(value) else more], at)
+        more = torch.tensor([len(value)]) if is_order(value) else more
+        return weights_still(value, torch.cat([value, more], at))
 
     for j, value in enumerate(probe):
         for at in range(len(names[j]) or (value.dim() if j == i else 0)):
@@ -211,35 +230,6 @@ def _of_masks(value: Any) -> Iterator[tuple[str, Any]]:
     empty = value.clone()
     empty[(0,) * (value.dim() - 1)] = False
     yield "has a row without True", empty
-
-
-def _cut(value: Any, size: int, to: int) -> Any:
-    """All that is `size` long cut down, axes of tensors and lists."""
-    if isinstance(value, (list, tuple)):
-        kept = value[:to] if len(value) == size and not [*tensors_in(value)] else value
-        return type(value)(_cut(item, size, to) for item in kept)
-    if isinstance(value, Tensor):
-        for axis, n in enumerate(value.shape):
-            value = value.narrow(axis, 0, to) if n == size else value
-    return value
-
-
-def _exchanged(value: Any, a: int, b: int) -> Any:
-    """Two ids exchanged, in tensors of ids and as an argument."""
-    if isinstance(value, (list, tuple)):
-        return type(value)(_exchanged(item, a, b) for item in value)
-    if _is_ids(value):
-        return torch.where(value == a, b, torch.where(value == b, a, value))
-    return {a: b, b: a}.get(value, value) if type(value) is int else value
-
-
-def _is_order(value: Any) -> bool:
-    """The numbers 0 to n - 1 in some order."""
-    return _is_ids(value) and value.dim() == 1 and value.sort()[0].equal(torch.arange(len(value)))
-
-
-def _is_ids(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.dtype == torch.long
 
 
 def _largest(value: Any) -> float:
@@ -270,12 +260,12 @@ def doubled(value: Any) -> Any:
 
 def smaller(exercise: Exercise, args: tuple) -> Iterator[tuple]:
     """Smaller forms of an input, the smallest first, on which all right answers agree."""
-    if any(_is_ids(x) for x in tensors_in(args)):
+    if any(is_ids(x) for x in tensors_in(args)):
         return
     forms = [args]
     while sizes := [n for x in tensors_in(forms[-1]) for n in x.shape if n > 2]:
         size = max(sizes)
-        cuts = (tuple(_cut(x, size, to) for x in forms[-1]) for to in (max(2, size // 2), size - 1))
+        cuts = (tuple(cut(x, size, to) for x in forms[-1]) for to in (max(2, size // 2), size - 1))
         fitting = next((cut for cut in cuts if all_agree(exercise, cut)), None)
         if fitting is None:
             break

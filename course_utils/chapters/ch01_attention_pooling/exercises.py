@@ -830,7 +830,7 @@ def _nearest_by_topk(queries, keys, k):
     text="""
     A kernel of fixed width sees many keys where they lie close, and few where they are rare.
     Another rule adapts by itself: each query looks at its `k` nearest keys, and at those alike.
-    Make its weights.
+    Make its weights. No two keys are equally far from a query.
     """,
     reference=_nearest,
     probes=[

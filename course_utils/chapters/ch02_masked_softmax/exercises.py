@@ -1002,6 +1002,7 @@ def _packed(
         "equal": keys == queries,
         "any": torch.ones_like(keys == queries),
         "earlier": keys <= queries,
+        "bits": (keys & queries) > 0,
         "batch": segments[:1, None, :] == segments[:1, :, None],
     }[same]
     every = torch.ones(segments.shape[1], segments.shape[1], dtype=torch.bool)
@@ -1045,6 +1046,14 @@ def _packed(
             "mask missing",
             "Numbers of segments are names: <= shows every sentence of a smaller number.",
             same="earlier",
+        ),
+        wrong(
+            "two numbers of segments are joined with &",
+            "mask missing",
+            "Between whole numbers & compares bit by bit, and 1 and 3 share a bit: ask with == "
+            "whether they are equal.",
+            same="bits",
+            padding="hidden",
         ),
         wrong(
             "every row of the batch gets the segments of the first",

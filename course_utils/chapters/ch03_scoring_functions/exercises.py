@@ -779,20 +779,18 @@ def additive_parameters():
 
 
 def _bilinear(
-    queries, keys, M, *, matrix="M", transposed=False, after="none", between="pairs",
-    turned="last two",
+    queries, keys, M, *, matrix="M", transposed=False, divided="no", bent=False, softmax=False,
+    between="pairs", turned="last two",
 ):  # fmt: skip
     used = {"M": M, "transposed": M.T, "both": (M + M.T) / 2 if M.shape[0] == M.shape[1] else M}
     projected = queries if matrix == "none" else queries @ used[matrix]  # (B, Tq, k)
     if between == "same place":
         keys = keys.mean(1, keepdim=True).expand(-1, keys.shape[1], -1)
     scores = projected @ TURNED[turned](keys)
-    if after == "root":
-        scores = scores / math.sqrt(keys.shape[-1])
-    if after == "softmax":
-        scores = torch.softmax(scores, dim=-1)
-    if after == "tanh":
-        scores = torch.tanh(scores)
+    by = {"key": math.sqrt(keys.shape[-1]), "query": math.sqrt(queries.shape[-1])}
+    scores = scores / by.get(divided, 1)
+    scores = torch.tanh(scores) if bent else scores
+    scores = torch.softmax(scores, dim=-1) if softmax else scores
     return scores.mT if transposed else scores
 
 
@@ -846,25 +844,26 @@ def _bilinear_by_loops(queries, keys, M):
             "Every query meets every key, one score for each pair.",
             between="same place",
             transposed=False,
-            after="none",
+            softmax=False,
         ),
         wrong(
             "the scores are scaled",
             "scale",
             "Nothing is divided here: M can learn the scale.",
-            after="root",
+            {"divided": "query"},
+            divided="key",
         ),
         wrong(
             "a softmax is applied already",
             "normalisation",
             "Scores are wanted here, weights come later.",
-            after="softmax",
+            softmax=True,
         ),
         wrong(
             "the scores go through tanh",
             "score",
             "The tanh belongs to the additive score.",
-            after="tanh",
+            bent=True,
         ),
         wrong(
             "rows are keys and columns are queries",

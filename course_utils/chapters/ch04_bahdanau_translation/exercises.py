@@ -1127,6 +1127,30 @@ def _bleu(*, penalty=_PENALTY, words=4 / 5, pairs=1 / 4, mean="geometric"):
                 penalty=math.exp(1 - 5 / 6),
             ),
             wrong(
+                "the exponent of the penalty has the wrong sign",
+                "length",
+                "The exponent 1 - r/c is 1 - 6/5, and so the penalty is below 1.",
+                penalty=math.exp(6 / 5 - 1),
+            ),
+            wrong(
+                "the missing word is divided by the reference's length",
+                "length",
+                "The exponent is 1 - 6/5 = -1/5: the divisor is c, the candidate's length.",
+                penalty=math.exp(-1 / 6),
+            ),
+            wrong(
+                "the lengths are subtracted, not divided",
+                "length",
+                "The exponent is 1 - r/c, that is 1 - 6/5, not 5 - 6.",
+                penalty=math.exp(5 - 6),
+            ),
+            wrong(
+                "the 1 in the exponent of the penalty is forgotten",
+                "length",
+                "The exponent is 1 - r/c, that is 1 - 6/5, not -6/5.",
+                penalty=math.exp(-6 / 5),
+            ),
+            wrong(
                 "the exponential of the penalty is missing",
                 "length",
                 "The penalty is e to the power 1 - r/c.",
@@ -1138,6 +1162,24 @@ def _bleu(*, penalty=_PENALTY, words=4 / 5, pairs=1 / 4, mean="geometric"):
                 "clipping",
                 "b stands twice in the candidate but once in the reference, so 4 of 5 words score.",
                 words=5 / 5,
+            ),
+            wrong(
+                "words must stand at the same place",
+                "clipping",
+                "Only how often a word occurs is compared, not where: d and e score too.",
+                words=2 / 5,
+            ),
+            wrong(
+                "a word that stands more than once does not score at all",
+                "clipping",
+                "b scores as often as it stands in the reference, which is once: 4 of 5 words.",
+                words=3 / 5,
+            ),
+            wrong(
+                "the order of the words in a pair is ignored",
+                "clipping",
+                "The reference holds d e, not e d: one pair of four scores.",
+                pairs=2 / 4,
             ),
             wrong(
                 "matches are divided by the length of the reference",

@@ -1,0 +1,59 @@
+"""Arguments cut down, or with ids exchanged; what holds ids, an order or weights."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_utils.checker.stated_sizes import tensors_in
+
+
+def cut(value: Any, size: int, to: int) -> Any:
+    """All that is `size` long cut down, axes of tensors and lists."""
+    if isinstance(value, (list, tuple)):
+        kept = value[:to] if len(value) == size and not [*tensors_in(value)] else value
+        return type(value)(cut(item, size, to) for item in kept)
+    if isinstance(value, Tensor):
+        less = value
+        for axis, n in enumerate(value.shape):
+            less = less.narrow(axis, 0, to) if n == size else less
+        return weights_still(value, less)
+    return value
+
+
+def weights_still(before: Tensor, after: Tensor) -> Tensor:
+    """`after`, whose rows sum to 1 if those of `before` do."""
+    changed = sums_to_one(before) and not sums_to_one(after)
+    return after / after.sum(-1, keepdim=True) if changed else after
+
+
+def sums_to_one(value: Tensor) -> bool:
+    """Whether it holds weights: along the last axis they sum to 1."""
+    if not value.is_floating_point() or not value.dim() or (value < 0).any():
+        return False
+    return bool(((value.sum(-1) - 1).abs() < 1e-4).all())
+
+
+def exchanged(value: Any, a: int, b: int) -> Any:
+    """Two ids exchanged, in tensors of ids and as an argument."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(exchanged(item, a, b) for item in value)
+    if is_ids(value):
+        return torch.where(value == a, b, torch.where(value == b, a, value))
+    return {a: b, b: a}.get(value, value) if type(value) is int else value
+
+
+def is_order(value: Any) -> bool:
+    """The numbers 0 to n - 1 in some order."""
+    return is_ids(value) and value.dim() == 1 and value.sort()[0].equal(torch.arange(len(value)))
+
+
+def ids_in(value: Any) -> list[int]:
+    """The ids in a tensor of ids, in a list of them, or in a list of such."""
+    if isinstance(value, (list, tuple)):
+        return [x for item in value for x in ([item] if type(item) is int else ids_in(item))]
+    return value.flatten().tolist() if is_ids(value) else []
+
+
+def is_ids(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype == torch.long
