@@ -489,7 +489,7 @@ def test_the_smallest_input_is_small_and_of_whole_numbers():
     assert (keys == keys.round()).all()
 
 
-def test_a_line_says_that_it_is_still_looking(capsys):
+def test_a_line_says_that_it_is_still_looking(capsys, monkeypatch):
     def slow(scores, mask):
         time.sleep(0.3)
         return solution("softmax_with_mask")(scores, mask)
@@ -498,6 +498,9 @@ def test_a_line_says_that_it_is_still_looking(capsys):
     err = capsys.readouterr().err
     assert err.startswith("softmax_with_mask: still looking ...\r")
     assert err.endswith(" \r")
+    monkeypatch.setenv("COURSE_HEADLESS", "1")
+    assert check("softmax_with_mask", slow, seconds=60)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_loop_ends_by_its_computing_time():
