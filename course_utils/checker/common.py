@@ -25,7 +25,7 @@ SOFTMAX_OF_THE_MAP = wrong(
     axis=-1,
 )
 
-_FILLERS = {"at -1": -1.0, "at -100": -100.0, "at -1000": -1000.0}
+_FILLERS = {"at -1": -1.0, "at -100": -100.0, "at -1000": -1000.0, "at -10000": -10_000.0}
 NOT_LOW = (*_FILLERS, "by 50")  # ways to lower hidden scores that do not hide them from any softmax
 
 

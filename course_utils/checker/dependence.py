@@ -37,13 +37,15 @@ def _changed(value: Any) -> Any:
     """Another value of the same kind, or None where none is sure to be allowed."""
     if is_floats(value) and value.numel() > 1 and not ((value >= 0) & (value <= 1)).all():
         return value + torch.linspace(0.3, 1.7, value.numel()).reshape(value.shape)
+    if type(value) is float and value > 0:
+        return 1.5 * value
     return (not value) if isinstance(value, bool) else None
 
 
 def rows_mixed_up(trial: Trial) -> str | None:
     """Which rows of the result depend on which rows of an argument."""
     for i, argument in enumerate(trial.inputs[0]):
-        if _changed(argument) is None or isinstance(argument, bool):
+        if not isinstance(argument, Tensor) or _changed(argument) is None:
             continue
         axes = ((-2, "row"), (0, "sentence")) if argument.dim() > 2 else ((0, "row"),)
         for axis, row in axes:

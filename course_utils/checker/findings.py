@@ -7,6 +7,7 @@ several draws. FINDINGS lists the most telling first.
 
 import itertools
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -35,8 +36,14 @@ def findings(
     for finding in (which or FINDINGS) if trial else ():
         more = len(found) < _MOST and time.process_time() < end
         sentence = finding(trial) if more else None
-        found += [sentence] if sentence else []
+        found += [sentence] if sentence and not _told(sentence, found) else []
     return found
+
+
+def _told(sentence: str, found: list[str]) -> bool:
+    """Whether a sentence before it says more of the same argument."""
+    about = set(re.findall("`.+?`", sentence))
+    return bool(about) and any(about <= set(re.findall("`.+?`", s)) for s in found)
 
 
 def _flat(trial: Trial) -> list[tuple[Tensor, Tensor]]:
@@ -180,10 +187,11 @@ def _entries(which: list[int]) -> str:
 
 def some_inputs(trial: Trial) -> str | None:
     """A switch or a mask that tells the inputs on which it is right from the others."""
-    good = [gap(a, b).size <= 1 for a, b in zip(trial.due, trial.given)]
+    good = [gap(a, b).size <= 1 for a, b in trial.pairs]
+    inputs = [*trial.inputs, *(args for args, *_ in trial.shown)]
     fitting = []
-    for i in range(len(trial.inputs[0])):
-        name, column = f"`{trial.exercise.argument(i)}`", [p[i] for p in trial.inputs]
+    for i in range(len(inputs[0])):
+        name, column = f"`{trial.exercise.argument(i)}`", [p[i] for p in inputs]
         if all(type(x) is bool for x in column):
             holds, yes, no = column, f"where {name} is True", f"where {name} is False"
         elif all(isinstance(x, Tensor) and x.dtype == torch.bool for x in column):
@@ -193,7 +201,7 @@ def some_inputs(trial: Trial) -> str | None:
             continue
         fitting += [(yes, no)] if holds == good else []
         fitting += [(no, yes)] if holds == [not g for g in good] else []
-    if not any(good) or len(fitting) != 1:
+    if not any(good) or all(good) or len(fitting) != 1:
         return None
     return "of the inputs tried, it is right on those {}, wrong on those {}".format(*fitting[0])
 

@@ -23,7 +23,7 @@ Inputs = Sequence[tuple]
 class Trial:
     """An answer with what is due and what it gives on generic inputs; both can be played again.
 
-    What `pairs` tell must hold on `shown` too, what is due and given on the input that is shown.
+    What `pairs` tell must hold on `shown` too: an input that is shown, what is due and given there.
     """
 
     exercise: Exercise
@@ -32,7 +32,7 @@ class Trial:
     given: list[Any]
     play_right: Callable[[Inputs], list[Any]]
     play_answer: Callable[[Inputs], list[Any]]
-    shown: tuple[tuple[Any, Any], ...] = ()
+    shown: tuple[tuple[tuple, Any, Any], ...] = ()
 
     @classmethod
     def of(
@@ -51,7 +51,7 @@ class Trial:
     @property
     def pairs(self) -> list[tuple[Any, Any]]:
         """What is due and what is given, for each input and for the one that is shown."""
-        return [*zip(self.due, self.given), *self.shown]
+        return [*zip(self.due, self.given), *(pair for _, *pair in self.shown)]
 
     def both(self, inputs: Inputs) -> list[tuple[Any, Any]] | None:
         """What is due and given on other inputs; None where one of them raises."""

@@ -7,7 +7,6 @@ the dtype, then numbers.
 
 import dataclasses
 import functools
-import operator
 import time
 from typing import Any
 
@@ -17,9 +16,10 @@ from torch import Tensor
 from course_utils.checker.examined import Examined
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
+from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
 from course_utils.checker.repair import repair
 from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
-from course_utils.checker.shown import number, show
+from course_utils.checker.shown import first_difference, number, show, truths
 from course_utils.checker.source import WORDS, is_untouched
 from course_utils.checker.values import Gap, Raised, gap
 from course_utils.checker.verdict import (
@@ -149,10 +149,24 @@ class _Judge(Examined):
                 "write that yourself"
             )
             return self._wrong(None, "borrowed")
-        remark = self._in_float64() if exercise.kind == "function" else ""
-        facts = (remark,) if remark else ()
+        cut = self._cut_off()
+        if cut and exercise.kind == "class":
+            self.facts.append(f"the numbers are right, but {cut}")
+            return self._wrong(None)
+        remarks = [f"one thing more: {cut}"] if cut else []
+        remarks += [self._in_float64()] if exercise.kind == "function" else []
+        facts = tuple(filter(None, remarks))
         tried = len(exercise.probes) + len(further) if exercise.kind != "value" else 0
         return Verdict("right", facts=facts, printed=self.session.printed, tried=tried)
+
+    def _cut_off(self) -> str:
+        """What is wrong with the gradients of a right answer, or ""."""
+        due = due_gradients(self.exercise) if self.exercise.kind != "value" else None
+        if due is None:
+            return ""
+        played, left = of_inputs(self.exercise.play), max(0.2, self.end - time.process_time())
+        (run,) = run_answer(played, self.answer, self.exercise.probes[-1:], left).runs
+        return "" if run.timed_out else cut_off(due, run.value)
 
     def _in_float64(self) -> str:
         """A remark where a right answer cannot take numbers in float64."""
@@ -199,17 +213,17 @@ class _Judge(Examined):
                 run = next(iter(self._play([case.args])), run)
             self.facts = _error_facts(run) + self.facts
             return self._wrong(case, "error", measured=[change] if change else [])
-        if found.fact:
-            self.facts.insert(0, found.fact)
+        told = truths(case.expected, case.given)
+        self.facts[:0] = told or ([found.fact] if found.fact else [])
         measured = [change] if change else []
         if not change and repeats and (found.of_form or not found.fact):
-            shown = ((case.expected, case.given),)
+            shown = ((case.args, case.expected, case.given),)
             trial = Trial.of(self.exercise, self._right, self._values, shown)
             measured = findings(trial, self.end, OF_FORM if found.of_form else None)
             if measured and found.of_form and "squeeze" in self.session.watch.calls:
                 self.facts.append("`squeeze()` without a number takes all axes of size 1 away")
         if found.index and not found.fact and not change:
-            self.facts.insert(0, _first_difference(case, found))
+            self.facts.insert(0, first_difference(case.expected, case.given, found.index))
         return self._wrong(case, measured=measured)
 
     def _repaired(self, first: tuple) -> str:
@@ -269,16 +283,3 @@ def may_borrow(exercise: Exercise) -> frozenset[str]:
 
 def _error_facts(run: Run) -> list[str]:
     return [f"it raised {show(run.value)}", run.where, *run.tips]
-
-
-def _first_difference(case: Case, found: Gap) -> str:
-    part, index = "at", found.index
-    several = isinstance(case.expected, list) and isinstance(case.expected[index[0]], Tensor)
-    if several and index[1:]:
-        part, index = f"in entry {index[0]} of what is returned, at", index[1:]
-    where = ", ".join(str(step) for step in index)
-    expected, given = (
-        show(functools.reduce(operator.getitem, found.index, x))
-        for x in (case.expected, case.given)
-    )
-    return f"the first difference is {part} [{where}]: expected {expected}, given {given}"

@@ -1,11 +1,13 @@
 """Outcomes and arguments as short text, in few digits."""
 
+import functools
 import math
+import operator
 from typing import Any
 
 from torch import Tensor
 
-from course_utils.checker.values import Opaque, Raised, article
+from course_utils.checker.values import Opaque, Raised, article, gap
 
 
 def number(x: Any) -> str:
@@ -68,3 +70,23 @@ def _nested(x: Tensor) -> str:
     if x.dim() == 1:
         return "[" + ", ".join(number(item) for item in x.tolist()) + "]"
     return "[" + ",\n ".join(_nested(row).replace("\n", "\n ") for row in x) + "]"
+
+
+def truths(due: Any, given: Any) -> list[str]:
+    """Of an outcome whose first wrong part is true or false, all such parts that are wrong."""
+    if not isinstance(due, dict) or not isinstance(given, dict) or due.keys() != given.keys():
+        return []
+    parts = [(key, a, given[key]) for key, a in due.items() if gap(a, given[key]).size > 1]
+    if not parts or not isinstance(parts[0][1], bool):
+        return []
+    return [f"{key}: it is {b}, not {a}" for key, a, b in parts if type(a) is type(b) is bool]
+
+
+def first_difference(due: Any, given: Any, index: tuple) -> str:
+    """Where two results differ first, and how."""
+    part, below = "at", index
+    if isinstance(due, list) and isinstance(due[index[0]], Tensor) and index[1:]:
+        part, below = f"in entry {index[0]} of what is returned, at", index[1:]
+    where = ", ".join(str(step) for step in below)
+    a, b = (show(functools.reduce(operator.getitem, index, x)) for x in (due, given))
+    return f"the first difference is {part} [{where}]: expected {a}, given {b}"

@@ -41,7 +41,7 @@ VERY_LOW = 10**9  # below all scores
 NO_SMALL = "the small number is too many"
 MORE = {  # a step that may be missing; _ is the expression that is there
     "a copy": ("_.clone()", "_.copy()"),
-    "the opposite": ("~_", "-_", "not _", "1 - _", "1 / _"),
+    "the opposite": ("_ == False", "-_", "not _", "1 - _", "1 / _"),
     "a step of one": ("_ + 1", "_ - 1"),
     "a factor, a power or a small number": (
         "2 * _", "_ / 2", "_ ** 2", "_ ** 0.5", "_ / _.shape[-1] ** 0.5", "_ / _.shape[-1]",

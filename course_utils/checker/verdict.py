@@ -109,6 +109,7 @@ def asks_for_a_set(exercise: Exercise) -> bool:
     return letters and len({len(x) for x in known}) > 1
 
 
+_MANY = 100  # from here on a whole number says where it comes from
 _TURNS = (  # what a slip of arithmetic makes of a number
     ("a fraction is upside down", lambda x: 1 / x),
     ("a root is missing", lambda x: x**2),
@@ -123,10 +124,13 @@ def slips_together(exercise: Exercise, given: Any) -> str:
     """A plain slip that makes the typed number of the right one, or the one two that do together.
 
     Two known ones add their differences or multiply their factors; where more than two
-    explanations fit, nothing is said.
+    explanations fit, nothing is said. Among small whole numbers too many fit by chance, and where
+    pairs were worked out, they are known.
     """
     due = exercise.solution()
     if any(not isinstance(x, (int, float)) or isinstance(x, bool) for x in (due, given)):
+        return ""
+    if isinstance(due, int) and (due < _MANY or not float(given).is_integer()):
         return ""
     if not 1e-12 < abs(due) < math.inf or not 1e-12 < abs(given) < math.inf:
         return ""
@@ -137,10 +141,12 @@ def slips_together(exercise: Exercise, given: Any) -> str:
     plain = [words for words, turn in _TURNS if due > 0 and due != 1 and fits(turn(due))]
     if plain:
         return f"{plain[0]}: that alone makes this number" if len(plain) == 1 else ""
+    if any(", and " in m.name for m in exercise.mistakes):
+        return ""
     known = [
         (m.name, m.why, float(m.switches["answer"]))
         for m in exercise.mistakes
-        if type(m.switches["answer"]) in (int, float) and ", and " not in m.name
+        if type(m.switches["answer"]) in (int, float)
     ]
     known = [k for k in known if 1e-12 < abs(k[2]) < math.inf]
     found = {
@@ -162,6 +168,9 @@ def typed_fact(exercise: Exercise, given: Any) -> str:
     """Something true and of use about a typed answer that is wrong."""
     due = freeze(exercise.solution())
     known = [due, *(freeze(m.switches["answer"]) for m in exercise.mistakes)]
+    letters = sorted(x for x in known if isinstance(x, str) and len(x) == 1)
+    if len(letters) == len(known) and isinstance(given, str) and len(given) == 1:
+        return f"the answers are {', '.join(letters)}"
     if isinstance(given, (str, list)) and type(given) is type(due):
         sizes, size = {len(x) for x in known}, len(due)
         words = isinstance(due, str) and not all(x.isalpha() and len(x) < 8 for x in known)
@@ -183,5 +192,8 @@ def typed_fact(exercise: Exercise, given: Any) -> str:
         return "a whole number is asked"
     if due > 0 > given:
         return "it is below 0; what is due is not"
+    if due and abs(given / due - 1) < 0.01 and type(due) is float:
+        size = "large" if given > due else "small"
+        return f"it is less than 1 % too {size}: are there digits missing?"
     far = "far " if due and not 0.01 < given / due < 100 else ""
     return f"it is {far}too {'large' if given > due else 'small'}"

@@ -477,7 +477,8 @@ def _gap(
         rows = {"order": order, "inverse": order.argsort(), "none": torch.arange(len(order))}[how]
         return y[rows] if axis == 0 else y[:, rows]
 
-    difference = layer(permuted(x, inside)) - permuted(layer(x), outside)
+    first, second = layer(permuted(x, inside)), permuted(layer(x), outside)
+    difference = first - second
     signed = {"dropped": difference.abs(), "kept": difference, "turned": -difference}[sign]
     return {
         "max": signed.max,
@@ -486,6 +487,8 @@ def _gap(
         "norm": difference.norm,
         "squared": difference.square().max,
         "mean square": difference.square().mean,
+        "root mean square": lambda: difference.square().mean().sqrt(),
+        "of the largest": lambda: (first.max() - second.max()).abs(),
         "relative": lambda: difference.abs().max() / layer(x).abs().max(),
         "entry by entry": lambda: (difference / permuted(layer(x), outside)).abs().max(),
         "yes or no": lambda: difference.abs().max() < 1e-5,
@@ -575,7 +578,9 @@ def _gap_by_a_matrix(layer, x, order):
         wrong(
             "the length of the difference is measured",
             "averaging",
-            "Asked for is the largest difference of one entry, not the root of the sum of squares.",
+            "Asked for is the largest difference of one entry, not the root of the sum or of the "
+            "mean of squares.",
+            {"distance": "root mean square"},
             distance="norm",
             sign="dropped",
         ),
@@ -596,6 +601,14 @@ def _gap_by_a_matrix(layer, x, order):
             distance="relative",
             axis=0,
             sign="dropped",
+        ),
+        wrong(
+            "the largest outputs are subtracted, not the outputs",
+            "averaging",
+            "Subtract entry by entry, and take the largest difference then.",
+            distance="of the largest",
+            sign="dropped",
+            axis=0,
         ),
         wrong(
             "yes or no is given back",
@@ -635,10 +648,14 @@ def equivariance_gap(layer, x, order):
     return (layer(x[order]) - layer(x)[order]).abs().max()
 
 
-def _multiplications(*, n=10, d=64, products=2, pairs=None, dot=None, maps=0, each=1, scaled=False):
+def _multiplications(
+    *, n=10, d=64, products=2, pairs=None, dot=None, maps=0, each=1, scaled=False, second=None
+):
     """What n tokens of size d take: products of all pairs, projections, and the scaling."""
     pairs = pairs or n * n
-    return each * products * pairs * (dot or d) + maps * n * d * d + scaled * pairs
+    one = pairs * (dot or d)
+    both = products * one if second is None else one + second
+    return each * both + maps * n * d * d + scaled * pairs
 
 
 @exercise(
@@ -672,6 +689,21 @@ def _multiplications(*, n=10, d=64, products=2, pairs=None, dot=None, maps=0, ea
                 "counting",
                 "A dot product of two vectors of size d takes d multiplications.",
                 dot=1,
+            ),
+            wrong(
+                "length and size are exchanged in one of the two products",
+                "counting",
+                "Both products take n · n · d: the weighted sums have n terms for each of n · d "
+                "numbers.",
+                products=2,
+                second=10 * 64 * 64,
+            ),
+            wrong(
+                "one of the two products is counted as one multiplication for each pair",
+                "counting",
+                "A score takes d multiplications, and so does a weight times a vector of size d.",
+                products=2,
+                second=10 * 10,
             ),
             wrong(
                 "projections are counted",
@@ -721,6 +753,13 @@ def attention_multiplications():
     return 2 * 10 * 10 * 64
 
 
+def _crossover(*, maps=4, products=2, dot=64, every_token=True, ratio="right"):
+    """The n at which n tokens through maps of 64 x 64 cost what products of n x n pairs cost."""
+    n = maps * 64 * 64 / (products * dot)
+    n = n if every_token else math.sqrt(n)
+    return 64 * 64 / n if ratio == "turned" else n
+
+
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
@@ -732,41 +771,56 @@ def attention_multiplications():
     and the two products that grow with n². At which length n do both parts cost the same?
     """,
     mistakes=[
-        wrong(
-            "only one of the two products is counted",
-            "counting",
-            "Scores and weighted sums cost n²d each, 2n²d in all.",
-            answer=4 * 64,
-        ),
-        wrong(
-            "the output projection is forgotten",
-            "counting",
-            "Besides W_q, W_k and W_v there is W_o.",
-            answer=96,
+        *worked_out(
+            _crossover,
+            wrong(
+                "only one of the two products is counted",
+                "counting",
+                "Scores and weighted sums cost n²d each, 2n²d in all.",
+                products=1,
+            ),
+            wrong(
+                "a third product is counted",
+                "counting",
+                "There are two products of tokens with tokens: scores and weighted sums.",
+                products=3,
+            ),
+            wrong(
+                "the output projection is forgotten",
+                "counting",
+                "Besides W_q, W_k and W_v there is W_o.",
+                maps=3,
+            ),
+            wrong(
+                "one projection is counted",
+                "counting",
+                "There are four: queries, keys, values and output.",
+                maps=1,
+            ),
+            wrong(
+                "a dot product is counted as one multiplication",
+                "counting",
+                "Scores of size d cost d multiplications each: 2n²d, not 2n².",
+                dot=1,
+            ),
+            wrong(
+                "the projections of one token are counted",
+                "counting",
+                "Each of the n tokens goes through all four: 4nd², not 4d².",
+                every_token=False,
+            ),
+            wrong(
+                "the ratio is turned round",
+                "counting",
+                "4 n d d = 2 n n d: divide both sides by 2 n d, and n is left alone.",
+                ratio="turned",
+            ),
         ),
         wrong(
             "one projection for each product is counted",
             "counting",
             "There are four projections and two products.",
             answer=64,
-        ),
-        wrong(
-            "a dot product is counted as one multiplication",
-            "counting",
-            "Scores of size d cost d multiplications each: 2n²d, not 2n².",
-            answer=2 * 64 * 64,
-        ),
-        wrong(
-            "the output projection is forgotten, and only one product counted",
-            "counting",
-            "There are four projections and two products.",
-            answer=3 * 64,
-        ),
-        wrong(
-            "the ratio is turned round",
-            "counting",
-            "4 n d d = 2 n n d: divide both sides by 2 n d, and n is left alone.",
-            answer=64 // 2,
         ),
         wrong(
             "the number of products is added, not compared",
@@ -835,6 +889,12 @@ def crossover_length():
             answer=20,
         ),
         wrong(
+            "a layer too few is counted",
+            "off by one",
+            "Nine layers of reach 2 cross 18 places, and there are 20.",
+            answer=9,
+        ),
+        wrong(
             "tokens are counted, not the gaps between them",
             "off by one",
             "From the first of 21 tokens to the last there are 20 places to go.",
@@ -865,34 +925,61 @@ def layers_to_connect():
     return 10
 
 
-def _head(*, made="right"):
-    find, carry = torch.zeros(6, 6), torch.zeros(6, 6)
-    find[1, 0] = 1.0  # a verb asks ...
-    answer = torch.zeros(6, 6)
-    answer[0, 0] = 1.0  # ... and a noun answers
-    carry[3:, 3:] = torch.eye(3)
-    W_q, W_k, W_v = 30 * find, answer, carry
-    forms = {
-        "right": lambda: (W_q, W_k, W_v),
-        "weak": lambda: (find, answer, carry),
-        "roles": lambda: (W_k, W_q, W_v),
-        "itself": lambda: (30 * torch.eye(6), torch.eye(6), W_v),
-        "places": lambda: (W_q, answer[[1, 2, 0, 3, 4, 5]], W_v),
-        "kind": lambda: (W_q, W_k, torch.diag(torch.tensor([1.0, 1, 1, 0, 0, 0]))),
-        "negative": lambda: (-W_q, W_k, W_v),
-        "nothing asks": lambda: (0 * W_q, W_k, W_v),
-    }
-    return forms[made]()
+def _head(*, asks="right", hands="word"):
+    W_q, W_k, W_v = torch.zeros(3, 6, 6)
+    W_q[1, 0] = {"weak": 1.0, "weak in long sentences": 9.0}.get(asks, 30.0)  # a verb asks ...
+    W_k[0, 0] = 1.0  # ... and a noun answers
+    W_v[3:, 3:] = torch.eye(3)
+    W_q, W_k = {
+        "roles": lambda: (W_k * 30, W_q),
+        "nothing": lambda: (0 * W_q, W_k),
+        "itself": lambda: (30 * torch.eye(6), torch.eye(6)),
+        "places": lambda: (W_q, W_k[[1, 2, 0, 3, 4, 5]]),
+        "negative": lambda: (-W_q, W_k),
+    }.get(asks, lambda: (W_q, W_k))()
+    W_v = {"kind": W_v.roll(3, 0), "nothing": 0 * W_v, "turned round": W_v.flip(1)}.get(hands, W_v)
+    return W_q, W_k, W_v
 
 
 def _read_at_the_verb(answer, x):
-    """Where the verb looks (over 0.9, over the mean, under 0.1) and which numbers it fetched."""
+    """Where the verb looks, with how much of its weight, and what arrives there."""
+    kinds = x[:, :3]
+    if not ((kinds == 0) | (kinds == 1)).all() or (kinds[:, :2].sum(0) != 1).any():
+        raise ValueError("a sentence has one noun and one verb, and a kind is 1 or 0")
     W_q, W_k, W_v = (W.float() for W in answer())
     weights = torch.softmax((x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1]), dim=-1)
-    verb, noun = x[:, 1].argmax(), x[:, 0].argmax()
-    fetched = ((weights @ (x @ W_v))[verb, 3:] - x[noun, 3:]).abs() < 0.1
-    seen = weights[verb]
-    return torch.cat([seen > 0.9, seen > seen.mean() + 1e-4, seen < 0.1, fetched]).float()
+    verb, noun = x[:, 1].argmax().item(), x[:, 0].argmax().item()
+    values = (x @ W_v)[:, -3:]
+    heavy = bool(weights[verb, noun] > 0.9)
+    output = (weights @ values)[verb]
+    return {
+        "the verb looks at": _looks_at(weights, x, verb, noun),
+        "the noun gets more than 0.9 of its weight": heavy,
+        "the last three numbers of a value are": next(
+            (
+                what
+                for what, due in (("the word", x[:, 3:]), ("zero", 0.0), ("the kind", kinds))
+                if ((values - due).abs() < 0.2).all()
+            ),
+            "others",
+        ),
+        "the noun's word arrives": heavy and bool(((output - x[noun, 3:]).abs() < 0.1).all()),
+    }
+
+
+def _looks_at(weights, x, verb, noun):
+    """In words, the tokens to which a row of weights gives most."""
+
+    def most(row):
+        return set((row > row.max() - 1e-4).nonzero().flatten().tolist())
+
+    seen, places = most(weights[verb]), set(x[:, 2].nonzero().flatten().tolist())
+    if len(seen) == len(x):
+        asked = most(weights[noun]) == {verb}
+        return "all alike, but the noun looks at the verb" if asked else "all alike"
+    known = {"the noun": {noun}, "itself": {verb}, "the places": places}
+    known["all but the noun"] = {*range(len(x))} - {noun}
+    return next((words for words, tokens in known.items() if seen == tokens), "others")
 
 
 _SENTENCE = torch.tensor(
@@ -903,6 +990,12 @@ _SENTENCE = torch.tensor(
         [0.0, 0.0, 1.0, 0.5, -0.9, 0.6],  # street
     ]
 )
+
+
+def _sentence(seed, *order):
+    """The tokens of the sentence in some order, with other words."""
+    (words,) = draw(seed, (len(order), 3), scale=0.5)
+    return torch.cat([_SENTENCE[[*order], :3], words.clamp(-1, 1)], dim=1)
 
 
 @exercise(
@@ -921,44 +1014,71 @@ _SENTENCE = torch.tensor(
     """,
     reference=_head,
     play=_read_at_the_verb,
-    probes=[(_SENTENCE,), (_SENTENCE[[3, 2, 0, 1]],), (_SENTENCE[[2, 0, 3, 0, 3, 1, 0]],)],
+    probes=[
+        (_SENTENCE,),
+        (_SENTENCE[[3, 2, 0, 1]],),
+        (_SENTENCE[[2, 0, 3, 0, 3, 1, 0]],),
+        *((_sentence(550 + i, *torch.arange(4).roll(i).tolist()),) for i in range(1, 4)),
+        *((_sentence(554 + i, *torch.arange(4).roll(i).flip(0).tolist()),) for i in range(4)),
+        *((_sentence(558 + i, 0, *[0] * i, 1, 3, *[0] * (3 - i), 2),) for i in range(4)),
+    ],
     mistakes=[
         wrong(
             "the scores are too close together",
             "scale",
             "Right word, but too little weight: the division by √6 is still to come; ask louder.",
-            made="weak",
+            {"asks": "weak in long sentences"},
+            asks="weak",
         ),
         wrong(
             "the noun asks and the verb answers",
             "role of q, k, v",
             "W_q belongs to the one that asks, here the verb; W_k to the one that is found.",
-            {"made": "nothing asks"},
-            made="roles",
+            asks="roles",
+        ),
+        wrong(
+            "the verb asks for nothing that tells the tokens apart",
+            "role of q, k, v",
+            "Row 1 of W_q is what a verb asks for, row 0 of W_k what a noun answers: both must be "
+            "large in one and the same column.",
+            asks="nothing",
         ),
         wrong(
             "the verb finds the place",
             "role of q, k, v",
             "The key that answers must be made from the first number, is it a noun.",
-            made="places",
+            asks="places",
         ),
         wrong(
             "the verb looks at itself",
             "score",
             "Equal vectors fit best if W_q and W_k are alike; a verb asks for something else.",
-            made="itself",
+            asks="itself",
         ),
         wrong(
             "the verb looks everywhere but at the noun",
             "score",
             "The score of the noun is the lowest: softmax prefers large scores.",
-            made="negative",
+            asks="negative",
         ),
         wrong(
             "the kind is handed over, not the word",
             "projection",
             "W_v decides what arrives; the last three numbers must pass through it.",
-            made="kind",
+            hands="kind",
+        ),
+        wrong(
+            "the word does not get through W_v",
+            "projection",
+            "The last three numbers of every value are 0: rows 3 to 5 of W_v have to lead to the "
+            "last three columns.",
+            hands="nothing",
+        ),
+        wrong(
+            "W_v hands over other numbers than the word",
+            "projection",
+            "The last three numbers of a token have to arrive as they are, in their own places.",
+            hands="turned round",
         ),
     ],
     hints=[
@@ -1011,9 +1131,15 @@ def post_norm_layer(x):
     return F.layer_norm(x.square().cumsum(0), x.shape[1:])
 
 
+def faint_layer(x):
+    """(T, k) -> (T, k): each output is its token, and a little of the sum up to its own place."""
+    return x + 1e-4 * x.cumsum(0)
+
+
 def _influence(
-    layer, x, *, sides="right", change="one token", seen="any", diagonal="in", meaning="moved"
-):
+    layer, x, *,
+    sides="right", change="one token", seen="any", diagonal="in", meaning="moved", least=1e-6,
+):  # fmt: skip
     step = 1.0 + torch.arange(x.shape[1])  # (k,)
     one = torch.zeros(x.shape[1])
     one[{"feature 0": 0, "the last feature": -1}.get(change, 0)] = 1.0
@@ -1030,7 +1156,7 @@ def _influence(
             steps = {"one token": step, "all alike": torch.ones_like(step)}
             changed[j] += steps.get(change, one)
         difference = layer(changed) - layer(x)  # (T, k)
-        moved = difference.abs() > 1e-6
+        moved = difference.abs() > least
         rows.append(
             {
                 "any": moved.any(1),
@@ -1061,8 +1187,8 @@ def _influence_by_gradient(layer, x):
     text="""
     A layer is handed to you as a function from (T, k) to (T, k); you cannot look inside. Find out
     **which token reaches which output**: a table that is True at `[i, j]` if output i depends on
-    token j. The check hands you attention, a convolution and others. With this function you can
-    find a leak in any decoder.
+    token j, however weakly. The check hands you attention, a convolution and others. With this
+    function you can find a leak in any decoder.
     """,
     reference=_influence,
     probes=[
@@ -1074,7 +1200,9 @@ def _influence_by_gradient(layer, x):
         (writing_layer, *draw(528, (3, 3))),
         (relative_layer, (4 * draw(526, (3, 4))[0]).round() / 4),
         (post_norm_layer, *draw(529, (4, 4))),
+        (post_norm_layer, -draw(531, (3, 4))[0].abs()),
         (running_sum_layer, draw(527, (3, 3))[0] * torch.tensor([[1.0], [0.0], [1.0]])),
+        (faint_layer, *draw(530, (3, 3))),
     ],
     mistakes=[
         wrong(
@@ -1144,6 +1272,12 @@ def _influence_by_gradient(layer, x):
             "They may cancel, as behind a LayerNorm: take absolute values before adding, or "
             "any(dim=1).",
             seen="summed",
+        ),
+        wrong(
+            "a weak influence is overlooked",
+            "off by one",
+            "What is larger than rounding, about 1e-6, is an influence, however weak.",
+            least=0.02,
         ),
     ],
     hints=[
@@ -1236,6 +1370,10 @@ def equal_rows():
     return "a"
 
 
+def _stack(*, layers=50, outputs=101, width=5, maps=64 * 64, each=1):
+    return each * layers * outputs * width * maps
+
+
 @exercise(
     kind="value",
     asks="transfer",
@@ -1249,56 +1387,77 @@ def equal_rows():
     **the whole stack** take?
     """,
     mistakes=[
-        wrong(
-            "one layer is counted",
-            "counting",
-            "One layer reaches two places to the left; count all layers that are needed.",
-            answer=101 * 5 * 64 * 64,
-        ),
-        wrong(
-            "the reach of a layer is taken to be its width",
-            "position",
-            "A kernel of width 5 is centred: it reaches 2 places to each side, not 5.",
-            {"answer": 21 * 101 * 5 * 64 * 64},
-            answer=20 * 101 * 5 * 64 * 64,
-        ),
-        wrong(
-            "both sides of the kernel are counted",
-            "position",
-            "Of the 4 neighbours that a kernel of width 5 sees, only 2 lie to the left.",
-            {"answer": 26 * 101 * 5 * 64 * 64},
-            answer=25 * 101 * 5 * 64 * 64,
-        ),
-        wrong(
-            "one layer is counted, and the width is forgotten",
-            "counting",
-            "50 layers are needed, and each output reads 5 tokens.",
-            answer=101 * 64 * 64,
-        ),
-        wrong(
-            "each feature is taken to meet itself only",
-            "counting",
-            "From 64 to 64 features: each new feature reads all 64 of each token.",
-            {"answer": 101 * 5 * 64},
-            answer=50 * 101 * 5 * 64,
-        ),
-        wrong(
-            "one output for each layer is counted",
-            "counting",
-            "Every layer makes all 101 outputs.",
-            answer=50 * 5 * 64 * 64,
-        ),
-        wrong(
-            "the width is forgotten in the cost",
-            "counting",
-            "Each output reads 5 tokens, each through a 64 x 64 matrix of its own.",
-            answer=50 * 101 * 64 * 64,
-        ),
-        wrong(
-            "tokens are counted, not the gaps between them",
-            "off by one",
-            "From the first of 101 tokens to the last there are 100 places to go.",
-            answer=51 * 101 * 5 * 64 * 64,
+        *worked_out(
+            _stack,
+            wrong(
+                "one layer is counted",
+                "counting",
+                "One layer reaches two places to the left; count all layers that are needed.",
+                layers=1,
+            ),
+            wrong(
+                "the reach of a layer is taken to be its width",
+                "position",
+                "A kernel of width 5 is centred: it reaches 2 places to each side, not 5.",
+                {"layers": 21},
+                layers=20,
+            ),
+            wrong(
+                "both sides of the kernel are counted",
+                "position",
+                "Of the 4 neighbours that a kernel of width 5 sees, only 2 lie to the left.",
+                {"layers": 26},
+                layers=25,
+            ),
+            wrong(
+                "every layer goes one token further",
+                "position",
+                "That is width 3, or a recurrence; width 5 reaches 2 tokens to each side.",
+                {"layers": 101},
+                layers=100,
+            ),
+            wrong(
+                "tokens are counted, not the gaps between them",
+                "off by one",
+                "From the first of 101 tokens to the last there are 100 places to go.",
+                layers=51,
+            ),
+            wrong(
+                "a layer too few is counted",
+                "off by one",
+                "50 layers of reach 2 cross 100 places, 49 only 98.",
+                layers=49,
+            ),
+            wrong(
+                "each feature is taken to meet itself only",
+                "counting",
+                "From 64 to 64 features: each new feature reads all 64 of each token.",
+                maps=64,
+            ),
+            wrong(
+                "one output for each layer is counted",
+                "counting",
+                "Every layer makes all 101 outputs.",
+                outputs=1,
+            ),
+            wrong(
+                "the outputs at the ends are left out",
+                "counting",
+                "The layers are padded: each makes 101 outputs, not 97.",
+                outputs=97,
+            ),
+            wrong(
+                "the width is forgotten in the cost",
+                "counting",
+                "Each output reads 5 tokens, each through a 64 x 64 matrix of its own.",
+                width=1,
+            ),
+            wrong(
+                "additions are counted too",
+                "counting",
+                "Asked are multiplications alone.",
+                each=2,
+            ),
         ),
     ],
     hints=[
@@ -1329,6 +1488,7 @@ def _elsewhere(x, *, made="diagonal hidden", sums="one"):
         "earlier": lambda: alone.masked_fill(above, -math.inf).softmax(-1),
         "later": lambda: alone.masked_fill(above.T, -math.inf).softmax(-1),
         "neighbour asks": lambda: (x.roll(1, dims=0) @ x.T / math.sqrt(k)).softmax(-1),
+        "drawn": lambda: (hidden + torch.randn_like(hidden)).softmax(-1),
         "columns": lambda: hidden.softmax(0),
         "no softmax": lambda: (
             scores.masked_fill(itself, 0.0) / scores.masked_fill(itself, 0.0).sum(-1, keepdim=True)
@@ -1422,6 +1582,7 @@ def _what_weights_keep(answer, x):
             "position",
             "Property 2: a neighbour, a distance or a row number is a place, and chance is no "
             "better: shuffled tokens need the same weights, shuffled.",
+            {"made": "drawn"},
             made="neighbour asks",
         ),
         wrong(

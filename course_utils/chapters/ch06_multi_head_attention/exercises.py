@@ -20,8 +20,9 @@ from course_utils.checker.probes import draw
 NOTEBOOK = "06_multi_head_attention"
 
 
-def _split(x, num_heads, *, layout="right", pieces="blocks"):
-    batch, steps, d_model = x.shape
+def _split(x, num_heads, *, layout="right", pieces="blocks", steps=None):
+    batch, own_steps, d_model = x.shape
+    steps = own_steps if steps is None else steps
     d_head = d_model // num_heads
     if pieces == "in turn":  # features h, 2h, ... to head 0
         x = x.unflatten(-1, (d_head, num_heads)).mT.flatten(-2)
@@ -31,6 +32,10 @@ def _split(x, num_heads, *, layout="right", pieces="blocks"):
         return x.reshape(batch, steps, d_head, num_heads).permute(0, 3, 1, 2)
     if layout == "sizes exchanged":
         return x.reshape(batch, steps, d_head, num_heads).transpose(1, 2)
+    if layout == "sizes exchanged, not swapped":
+        return x.reshape(batch, steps, d_head, num_heads)
+    if layout == "size left open":
+        return x.reshape(batch, steps, num_heads, -1).transpose(1, 2)
     if layout == "all to each":
         return x[:, None].expand(-1, num_heads, -1, -1)
     split = x.reshape(batch, steps, num_heads, d_head)
@@ -111,6 +116,7 @@ _SPLIT_MISTAKES = [
             "the number of heads and their size are exchanged",
             "head layout",
             "The last axis becomes (h, d_head): num_heads pieces of d_model / num_heads.",
+            {"layout": "sizes exchanged, not swapped"},
             layout="sizes exchanged",
             pieces="blocks",
         ),
@@ -267,17 +273,17 @@ def from_heads(x):
     return x.transpose(1, 2).reshape(batch, steps, heads * d_head)
 
 
-def _repeat(lengths, num_heads, *, order="interleaved"):
+def _repeat(lengths, num_heads, *, order="interleaved", amount="kept"):
+    if amount == "multiplied":
+        lengths = lengths * num_heads
+    if amount == "divided":
+        lengths = lengths // num_heads
     if order == "tiled":
         return lengths.repeat(num_heads, *(1,) * (lengths.dim() - 1))
     if order == "once":
         return lengths
     if order == "new axis":
         return lengths[:, None].repeat(1, num_heads, *(1,) * (lengths.dim() - 1))
-    if order == "multiplied":
-        return lengths * num_heads
-    if order == "divided":
-        return lengths // num_heads
     if order == "flattened":
         return lengths.repeat_interleave(num_heads)
     if order == "tiled at the end":
@@ -341,7 +347,8 @@ def _repeat(lengths, num_heads, *, order="interleaved"):
             "the lengths are divided among the heads",
             "head layout",
             "Heads share out features, not positions: each head sees the whole sentence.",
-            order="divided",
+            {"order": "once"},
+            amount="divided",
         ),
         wrong(
             "the lengths are not repeated",
@@ -359,7 +366,8 @@ def _repeat(lengths, num_heads, *, order="interleaved"):
             "the lengths are multiplied",
             "head layout",
             "The lengths stay as they are; each one is needed h times.",
-            order="multiplied",
+            {"order": "once"},
+            amount="multiplied",
         ),
     ],
     hints=[
@@ -398,6 +406,7 @@ def _multi_head(
     project="all",
     source="own",
     normalise="once",
+    steps="own",
 ):
     W_q, W_k, W_v, W_o = weights
     if shared == "all":
@@ -410,8 +419,10 @@ def _multi_head(
         W_k, W_v = W_v, W_k
     elif shared == "q and k exchanged":
         W_q, W_k = W_k, W_q
-    if order == "xWT":
-        W_q, W_k, W_v, W_o = W_q.T, W_k.T, W_v.T, W_o.T
+    if order in ("xWT", "not W_o"):
+        W_q, W_k, W_v = W_q.T, W_k.T, W_v.T
+    if order in ("xWT", "W_o"):
+        W_o = W_o.T
     joined_queries = queries
     queries, keys, values = _SOURCES[source](queries, keys, values)
     q = queries @ W_q if project != "not q" else queries
@@ -419,7 +430,10 @@ def _multi_head(
     v = values @ W_v if project != "queries and keys" else values
     if layout == "one head":
         num_heads, layout = 1, "right"
-    q, k, v = (_split(x, num_heads, layout=layout) for x in (q, k, v))  # (B, h, T, d_head)
+    steps = queries.shape[1] if steps == "of the queries" else None
+    q, k, v = (
+        _split(x, num_heads, layout=layout, steps=steps) for x in (q, k, v)
+    )  # (B, h, T, d_head)
     scores = q @ k.mT / _divisor(scale, q, k, num_heads)  # (B, h, Tq, Tk)
     heads = _weights(scores, normalise, axis, q.shape[-1]) @ v
     merged = _merge(heads, joined=joined)
@@ -609,6 +623,14 @@ _LAYER_MISTAKES = [
         "A residual connection belongs to the block around attention, not here.",
         out="added",
     ),
+    wrong(
+        "keys and values are cut as if there were as many as queries",
+        "head layout",
+        "Queries may be fewer or more than keys: take the number of steps from what is cut, "
+        "x.shape[1].",
+        {"layout": "size left open"},
+        steps="of the queries",
+    ),
 ]
 
 
@@ -677,7 +699,14 @@ def _matrices(seed, d_model):
             "the matrices are transposed",
             "projection",
             "Here they are applied as x @ W; nn.Linear stores the transpose of that.",
+            {"order": "not W_o"},
             order="xWT",
+        ),
+        wrong(
+            "W_o is transposed",
+            "projection",
+            "Here it is applied as joined @ W_o; nn.Linear stores the transpose of that.",
+            order="W_o",
         ),
     ],
     hints=[
@@ -720,6 +749,8 @@ class _Layer(nn.Module):
     out = True
     graph = "kept"
     empty = "zero"
+    steps = "own"
+    swept = False  # the weights of hidden keys are set to 0 once more
 
     def __init__(self, d_model, num_heads):
         if self.made != "before the module":
@@ -751,13 +782,16 @@ class _Layer(nn.Module):
     def attend(self, queries, keys, values, real_keys):
         W_q, W_k, W_v, W_o = (*self.maps, None)[:4]
         joined_queries = queries
+        if self.meaning == "hide throughout":
+            real_keys = ~real_keys
         queries, keys, values = _SOURCES[self.source](queries, keys, values)
         heads = 1 if self.layout == "one head" else self.num_heads
         layout = "right" if self.layout == "one head" else self.layout
         if self.mask == "values":
             values = values.masked_fill(self._hidden(real_keys), 0.0)
+        steps = queries.shape[1] if self.steps == "of the queries" else None
         q, k, v = (
-            _split(linear(x), heads, layout=layout)
+            _split(linear(x), heads, layout=layout, steps=steps)
             for linear, x in ((W_q, queries), (W_k, keys), (W_v, values))
         )
         scores = q @ k.mT / _divisor(self.scale, q, k, heads)
@@ -776,6 +810,8 @@ class _Layer(nn.Module):
             weights = weights.masked_fill(blind, 0.0)
         elif self.empty == "NaN":
             weights = weights.masked_fill(blind, math.nan)
+        if self.swept:
+            weights = weights.masked_fill(self._hidden(real_keys), 0.0)
         merged = _merge(weights @ v, joined=self.joined)
         y = W_o(merged) if self.out and W_o is not None else merged
         return joined_queries + y if self.out == "added" else y
@@ -983,7 +1019,9 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS, _EMPTY)]
             "the mask is inverted",
             "mask meaning",
             "real_keys is True where a key may be looked at.",
-            meaning="hide",
+            {"meaning": "hide throughout", "empty": "NaN"},
+            {"meaning": "hide"},
+            meaning="hide throughout",
         ),
         wrong(
             "the padding is not hidden",
@@ -1021,7 +1059,21 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS, _EMPTY)]
             normalise="once",
             empty="zero",
         ),
-        not_low_enough("mask", "at -1", "at -100"),
+        wrong(
+            "the softmax runs over the queries",
+            "softmax axis",
+            "Each query shares out its own weight over the keys, the last axis.",
+            axis=-2,
+            swept=True,
+        ),
+        wrong(
+            "the softmax runs over the heads",
+            "softmax axis",
+            "Heads attend independently; the softmax runs over the keys, the last axis.",
+            axis=1,
+            swept=True,
+        ),
+        not_low_enough("mask", "at -1", "at -100", "at -10000"),
         not_low_enough("mask", "by 50", axis=-1),
         wrong(
             "the mask is tiled over the heads in the wrong order",
@@ -1147,6 +1199,7 @@ def _mirror(num_words, num_places, *, to="mirror", reads="place", hands="word", 
     asks_for = {
         "itself": places,
         "next": places.roll(1, 1),
+        "previous": places.roll(-1, 1),
         "off by one": places.flip(0).roll(1, 1),
         "off by one, place 0 nowhere": places.flip(0).roll(1, 1)
         * (torch.arange(num_places) > 0)[:, None],
@@ -1210,9 +1263,10 @@ def play_mirror(answer, num_words, num_places, ids):
             to="itself",
         ),
         wrong(
-            "each token looks one place ahead",
+            "each token looks at a neighbour",
             "role of q, k, v",
             "That is a head with an offset; here the distance differs from place to place.",
+            {"to": "previous"},
             to="next",
         ),
         wrong(

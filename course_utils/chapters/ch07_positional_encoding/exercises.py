@@ -244,7 +244,7 @@ def _shift(
             continue
         if entries != "diagonal":
             matrix[s, c] = sign * torch.sin(a)
-            matrix[c, s] = torch.sin(a) if entries == "both plus" else -sign * torch.sin(a)
+            matrix[c, s] = sign * torch.sin(a) * (1 if entries == "of one sign" else -1)
     return (factor * matrix).T.float()  # for codes as rows
 
 
@@ -341,7 +341,8 @@ def _shift_by_least_squares(k, d):
             "both off-diagonal entries have the same sign",
             "sine and cosine",
             "cos(a + b) = cos a cos b - sin a sin b: one of the two carries a minus.",
-            entries="both plus",
+            {"turn": "backward"},
+            entries="of one sign",
         ),
         wrong(
             "sine and cosine are exchanged",
@@ -426,6 +427,7 @@ _COUNTS = {"sentences": 0, "tokens": 1, "features": 2}
         (*draw(72, (3, 2, 4), (9, 4)), 0),
         (*draw(73, (1, 3, 4), (9, 4)), 2),
         (*draw(74, (2, 2, 4), (9, 4)), 5),
+        (*draw(79, (2, 3, 4), (9, 4)), 6),
     ],
     mistakes=[
         wrong(
@@ -587,6 +589,43 @@ def add_positions(x, table, offset):
             "Pair 0 turns fastest, and a pair stands side by side.",
             answer=(0, 4),
         ),
+        wrong(
+            "a middle pair is given, counted from 1",
+            "frequency",
+            "10000^(-2i/d) falls with i up to the last pair, and columns are numbered from 0.",
+            {"answer": (5, 6)},
+            answer=(3, 4),
+        ),
+        *(
+            wrong(
+                f"{what}, and the larger number stands first",
+                "position",
+                f"{why} And the smaller number is asked first.",
+                answer=answer,
+            )
+            for what, why, answer in (
+                ("the columns count from 1", "The columns are numbered 0 to 7.", (8, 7)),
+                ("the fastest pair is given", "Pair 0 turns fastest.", (1, 0)),
+                (
+                    "the columns are taken from two blocks",
+                    "The sine and the cosine of a frequency stand side by side.",
+                    (7, 3),
+                ),
+                (
+                    "the columns are taken from two blocks, and count from 1",
+                    "The sine and the cosine of a frequency stand side by side, and columns are "
+                    "numbered from 0.",
+                    (8, 4),
+                ),
+            )
+        ),
+        wrong(
+            "two sines or two cosines are given",
+            "sine and cosine",
+            "A frequency has one column of sines and one of cosines, side by side.",
+            {"answer": (4, 6)},
+            answer=(5, 7),
+        ),
     ],
     hints=[
         "Four pairs of columns, i = 0 to 3, each with one frequency.",
@@ -678,13 +717,13 @@ def wavelength():
     return 2 * math.pi * 10000 ** (4 / 8)
 
 
-def _look_back(k, d, *, looks="back", given="key", layout="pairs", speeds="own"):
-    steps = {"ahead": -k, "at itself": 0, "too far": k + 1, "too near": k - 1}.get(looks, k)
+def _look_back(k, d, *, looks="back", extra=0, given="key", layout="pairs", speeds="own"):
+    steps = {"ahead": -1, "at itself": 0}.get(looks, 1) * (k + extra)
     power = torch.arange(0, d, 2, dtype=torch.float64) / d
     angle = steps * 10000.0 ** -(power * {"own": 1, "halved": 0.5, "doubled": 2}[speeds])
-    axis = 1 if layout == "pairs" else 0
-    plain = torch.stack([torch.ones_like(angle), torch.zeros_like(angle)], dim=axis).flatten()
-    turned = torch.stack([angle.cos(), angle.sin()], dim=axis).flatten()
+    own, other = int(layout != "both in halves"), int(layout == "pairs")
+    plain = torch.stack([torch.ones_like(angle), torch.zeros_like(angle)], dim=own).flatten()
+    turned = torch.stack([angle.cos(), angle.sin()], dim=other).flatten()
     return (plain, turned) if given == "key" else (turned, plain)
 
 
@@ -741,26 +780,26 @@ def _steps_back(look_back, steps, d):
             given="key",
             layout="pairs",
             speeds="own",
+            extra=0,
         ),
         wrong(
             "the head looks one step too far back",
             "off by one",
             "The turn makes up for `steps` positions, not one more.",
-            looks="too far",
-            given="key",
+            extra=1,
         ),
         wrong(
             "the head looks one step too little back",
             "off by one",
             "The turn makes up for `steps` positions, not one less.",
-            looks="too near",
-            given="key",
+            extra=-1,
         ),
         wrong(
             "pairs are taken from the two halves of the columns",
             "position",
             "Here the columns (0, 1), (2, 3), ... are the pairs: cosine and sine stand in turn.",
-            layout="halves",
+            {"layout": "one in halves"},
+            layout="both in halves",
         ),
         wrong(
             "the angles do not fall as those of the head do",
@@ -813,7 +852,8 @@ def _halves(
     else:
         cos_b, sin_b = cos, sin
     new_a = a * cos - b * sin
-    new_b = (a * sin_b + b * cos_b) if signs == "rotation" else (b * cos_b - a * sin_b)
+    new_b = (b * cos_b - a * sin_b) if signs == "both minus" else (a * sin_b + b * cos_b)
+    new_a = a * cos + b * sin if signs == "both plus" else new_a
     if order == "neighbours":
         return torch.stack([new_a, new_b], dim=-1).flatten(-2).float()
     return torch.cat([new_a, new_b], dim=-1).float()
@@ -879,6 +919,7 @@ def _halves_by_swapping(x, positions):
             "both off-diagonal entries have the same sign",
             "sine and cosine",
             "A rotation gives (a cos - b sin, a sin + b cos): one minus only.",
+            {"signs": "both plus"},
             signs="both minus",
         ),
         wrong(
@@ -1160,11 +1201,13 @@ def _what_holds(answer, n, d):
     some, beyond = torch.tensor([7, 3, n // 2]), torch.arange(100_000, 100_010)
     alone, far = answer(some, d).double(), answer(beyond, d).double()
     step = (codes[1:] - codes[:-1]).norm(dim=1)
-    everywhere = codes.isfinite().all() and far.isfinite().all()
+    finite = (codes.isfinite().all() & far.isfinite().all()).item()
+    codes, far = codes.nan_to_num(), far.nan_to_num()
     return {
         "keeps any two codes at least 0.05 apart": torch.pdist(codes).min().item() >= 0.05,
+        "has finite numbers, far away too": finite,
         "keeps all numbers between -1 and 1, far away too": bool(
-            everywhere and max(codes.abs().max(), far.abs().max()) <= 1 + 1e-4
+            max(codes.abs().max(), far.abs().max()) <= 1 + 1e-4
         ),
         "makes each step as long as any other, within 5 %": bool(step.max() <= 1.05 * step.min()),
         "gives a position one code, whoever stands beside it": torch.allclose(
@@ -1188,6 +1231,8 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
         return torch.rand(len(positions), d, generator=generator) * 2 - 1
     if ends:
         where = where.clamp(max=2000)
+    if given == "half":
+        where = positions.half().double()
     speeds = {
         "waves": 100.0 ** (-torch.arange(0, d, 2).double() / d),
         "table": 10000.0 ** (-torch.arange(0, d, 2).double() / d),
@@ -1247,6 +1292,16 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
             {"given": "rows", "design": "waves", "ends": False},
             {"given": "drawn", "design": "waves", "ends": False, "loud": False},
             given="share",
+        ),
+        wrong(
+            "far positions are not finite numbers",
+            "overflow",
+            "Property 2: float16 ends at 65504 and has no odd numbers beyond 2048: count positions "
+            "in float32 or float64.",
+            given="half",
+            design="waves",
+            ends=False,
+            loud=False,
         ),
         wrong(
             "the code ends",

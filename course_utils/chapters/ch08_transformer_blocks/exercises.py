@@ -24,15 +24,19 @@ def _normalise(
     if affine == "before":
         x = gamma * x + beta
     mean = x.mean(over, keepdim=True)
+    if centre == "median":
+        mean = x.median(-1, keepdim=True).values
     squares = (x if var == "of x" else x - mean).square()
     count = squares.numel() // squares.mean(over).numel()
     count = {"unbiased": count - 1, "sum": 1}.get(var, count)
     variance = squares.sum(over, keepdim=True) / count
+    if var == "absolute":
+        variance = (x - mean).abs().mean(over, keepdim=True).square()
     inside = variance + {"inside": eps, "squared": eps**2}.get(eps_at, 0.0)
     spread = inside if root == "no" else inside.sqrt()
     if eps_at in ("outside", "least"):
         spread = spread + eps if eps_at == "outside" else spread.clamp(min=eps)
-    normed = (x - mean if centre == "yes" else x) / spread
+    normed = (x if centre == "no" else x - mean) / spread
     return {
         "both": lambda: gamma * normed + beta,
         "swapped": lambda: beta * normed + gamma,
@@ -91,6 +95,21 @@ def _token_by_token(x, gamma, beta, eps):
             "norm statistics",
             "It is the mean of the squared distances from the mean: subtract the mean first.",
             var="of x",
+        ),
+        wrong(
+            "distances are averaged, not their squares",
+            "norm statistics",
+            "The variance is the mean of the squared distances from the mean; the mean distance is "
+            "another measure of spread.",
+            var="absolute",
+        ),
+        wrong(
+            "the median is taken, not the mean",
+            "norm statistics",
+            "x.mean(-1): the median does not bring the sum of the features to 0.",
+            centre="median",
+            over=(-1,),
+            var="biased",
         ),
         wrong(
             "eps is missing",
@@ -234,6 +253,9 @@ _ACTIVATIONS = {
     "sigmoid": torch.sigmoid,
     "silu": F.silu,
     "leaky": F.leaky_relu,
+    "leakier": lambda x: F.leaky_relu(x, 0.1),
+    "elu": F.elu,
+    "softplus": F.softplus,
     "softmax": lambda x: x.softmax(-1),
     "minimum": lambda x: x.clamp(max=0),
     "absolute": torch.abs,
@@ -314,6 +336,9 @@ def _feed(
             {"activation": "sigmoid"},
             {"activation": "silu"},
             {"activation": "leaky"},
+            {"activation": "leakier"},
+            {"activation": "elu"},
+            {"activation": "softplus"},
             {"activation": "softmax"},
             activation="gelu",
         ),
@@ -431,10 +456,12 @@ def _add_norm(
         y = norm(sublayer(x)) if at_end == "instead" else sublayer(read)
         y = {"no": y, "normed": read + y}.get(residual, x + y)
         return norm(y) if at_end == "yes" else y
+    base = norm(x) if inner in ("x", "sandwich, carried on") else x
+    base = 0 * x if residual == "no" else base
     if inner == "yes":
-        return (0 if residual == "no" else x) + norm(sublayer(x))
-    y = sublayer(norm(x) if inner == "sandwich" else x)
-    return norm(y if residual == "no" else x + y)
+        return base + norm(sublayer(x))
+    y = sublayer(norm(x) if inner.startswith("sandwich") else x)
+    return base + y if inner == "x" else norm(base + y)
 
 
 def _add_norm_in_place(x, sublayer, norm, norm_first):
@@ -519,7 +546,14 @@ def _add_norm_in_place(x, sublayer, norm, norm_first):
             "post-norm normalises what the sub-layer reads as well",
             "norm place",
             "In post-norm the sub-layer reads x as it is; only the sum goes through the norm.",
+            {"inner": "sandwich, carried on"},
             inner="sandwich",
+        ),
+        wrong(
+            "post-norm normalises x, not the sum",
+            "norm place",
+            "In post-norm x is read and carried on as it is; norm stands around x + sublayer(x).",
+            inner="x",
         ),
         wrong(
             "nothing is normalised",
@@ -578,6 +612,9 @@ def _encoder(
     if style == "pre":
         y = x + layers[0](n_1(x))
         return y + layers[1](n_2(y))
+    if style == "norms inside":
+        y = x + n_1(layers[0](x))
+        return y + n_2(layers[1](y))
     made = layers[0](x)
     y = _joined(x, made, n_1, first)
     if network == "no":
@@ -693,6 +730,16 @@ def _pieces(seed, d):
             "norm place",
             "A good block, but here the paper's order is asked for: the norm after each sum.",
             style="pre",
+        ),
+        wrong(
+            "both norms come before the sums",
+            "norm place",
+            "Post-norm: add first, then normalise, in both halves.",
+            style="norms inside",
+            first="right",
+            second="right",
+            reads="y",
+            network="yes",
         ),
         wrong(
             "one norm is used twice",
@@ -812,8 +859,12 @@ class _Decoder(nn.Module):
         streams = [x]
 
         def look(z):
-            if self.memory_norm == "yes":
-                return cross_attention(z, n[1](memory), n[1](memory), to_source)
+            if self.memory_norm != "no":
+                keys, values = (
+                    memory if self.memory_norm == but else n[1](memory)
+                    for but in ("of values", "of keys")
+                )
+                return cross_attention(z, keys, values, to_source)
             q, k, v = {
                 "memory": (z, memory, memory),
                 "swapped": (memory, z, z),
@@ -824,8 +875,9 @@ class _Decoder(nn.Module):
             return cross_attention(q, k, v, to_source)
 
         def look_around(z):
-            seen = x if self.normed == "queries" else z  # x is the stream as it is by then
-            return self_attention(z, seen, seen, to_itself)
+            keys = z if self.normed in ("all", "queries and keys") else x  # x is the stream now
+            values = z if self.normed in ("all", "queries and values") else x
+            return self_attention(z, keys, values, to_itself)
 
         layers = [look_around, look, ffn]
         if self.order == "cross first":
@@ -872,7 +924,8 @@ def play_decoder(answer, d_model, x, memory, target_mask, source_mask):
     output = block.eval()(x, memory.requires_grad_(), target_mask, source_mask)
     outcome["trains"] = bool(getattr(output, "requires_grad", False))
     outcome["memory gets a gradient"] = outcome["trains"] and (
-        torch.autograd.grad(output.sum(), memory, allow_unused=True)[0] is not None
+        torch.autograd.grad(output.sum(), memory, allow_unused=True, retain_graph=True)[0]
+        is not None
     )
     outcome["output"] = output
     return outcome
@@ -1051,12 +1104,16 @@ def _wrong_stream(place, switch):
             "the memory is normalised again",
             "norm place",
             "The encoder has done it; here only the stream goes through the norm.",
+            {"memory_norm": "of keys"},
+            {"memory_norm": "of values"},
             memory_norm="yes",
         ),
         wrong(
-            "only the queries of self-attention are normalised",
+            "not all that self-attention reads is normalised",
             "norm place",
             "Queries, keys and values of self-attention are all the normed stream.",
+            {"normed": "queries and keys"},
+            {"normed": "queries and values"},
             normed="queries",
         ),
         wrong(
@@ -1226,6 +1283,12 @@ def _block_size(*, attention=4 * 64 * 64, ffn=2 * 64 * 256 + 256 + 64, norms=4 *
                 "counting",
                 "Queries, keys, values and output: four matrices of 64 x 64.",
                 attention=3 * 64 * 64,
+            ),
+            wrong(
+                "one head is counted",
+                "counting",
+                "64 x 16 is the share of one head; there are 4.",
+                attention=4 * 64 * 16,
             ),
             wrong(
                 "biases of attention are counted",
@@ -1465,25 +1528,22 @@ def residual_gradient():
     return 1.1**10
 
 
-def _absolute(d, *, form="right"):
+def _absolute(d, *, first="both signs", second="sum"):
     eye, zero = torch.eye(d), torch.zeros(d, d)
-    W_1, W_2 = torch.cat([eye, -eye], 1), torch.cat([eye, eye])
-    b_1, b_2 = torch.zeros(2 * d), torch.zeros(d)
-    if form == "positive half":
-        W_2 = torch.cat([eye, zero])
-    elif form == "negative half":
-        W_2 = torch.cat([zero, eye])
-    elif form == "subtracted":
-        W_2 = torch.cat([eye, -eye])
-    elif form == "no sign":
-        W_1 = torch.cat([eye, eye], 1)
-    elif form == "averaged":
-        W_2 = W_2 / 2
-    elif form == "other axis":
-        W_1, W_2 = torch.cat([eye, -eye]), torch.cat([eye, eye], 1)
-    elif form == "features mixed":
-        W_2 = torch.ones(2 * d, d)
-    return W_1, b_1, W_2, b_2
+    W_1 = {
+        "no sign": lambda: torch.cat([eye, eye], 1),
+        "other axis": lambda: torch.cat([eye, -eye]),
+        "in turn": lambda: torch.stack([eye, -eye], 2).flatten(1),
+    }.get(first, lambda: torch.cat([eye, -eye], 1))()
+    W_2 = {
+        "positive half": lambda: torch.cat([eye, zero]),
+        "negative half": lambda: torch.cat([zero, eye]),
+        "subtracted": lambda: torch.cat([eye, -eye]),
+        "averaged": lambda: torch.cat([eye, eye]) / 2,
+        "other axis": lambda: torch.cat([eye, eye], 1),
+        "features mixed": lambda: torch.ones(2 * d, d),
+    }.get(second, lambda: torch.cat([eye, eye]))()
+    return W_1, torch.zeros(2 * d), W_2, torch.zeros(d)
 
 
 def play_absolute(answer, d, x):
@@ -1525,44 +1585,54 @@ def _absolute_by_correction(d):
             "only the positive numbers come through",
             "activation",
             "One ReLU keeps what is above 0; a second hidden unit has to catch what is below.",
-            form="positive half",
+            second="positive half",
         ),
         wrong(
             "only the negative numbers come through",
             "activation",
             "relu(-x) is |x| for negative x and 0 for the others: those need a unit, too.",
-            form="negative half",
+            second="negative half",
         ),
         wrong(
             "the two halves are subtracted",
             "activation",
             "relu(x) - relu(-x) is x again; |x| is their sum.",
-            form="subtracted",
+            second="subtracted",
         ),
         wrong(
             "both hidden units of a feature see the same sign",
             "activation",
             "Then both are off for negative x: one has to see x, the other -x.",
-            form="no sign",
+            first="no sign",
         ),
         wrong(
             "the two halves are averaged",
             "averaging",
             "Only one of the two is on at a time, so that their sum is |x| already.",
-            form="averaged",
+            second="averaged",
         ),
         wrong(
             "the features are mixed",
             "projection",
             "Each feature of the result belongs to one feature of the input.",
-            form="features mixed",
+            second="features mixed",
         ),
         wrong(
             "the identities are joined along the other axis",
             "projection",
             "x @ W_1: W_1 has a row for each feature and a column for each hidden unit, W_2 "
             "the other way round.",
-            form="other axis",
+            {"second": "sum"},
+            {"first": "both signs"},
+            first="other axis",
+            second="other axis",
+        ),
+        wrong(
+            "W_1 and W_2 number the hidden units in different orders",
+            "projection",
+            "Where the two units of a feature stand in W_1, as columns, there its two rows of W_2 "
+            "have to stand.",
+            first="in turn",
         ),
     ],
     hints=[
@@ -1740,6 +1810,8 @@ def _parallel(
     if form == "nobody reads the norm":
         return x + attend(x) + ffn(x)
     a = attend(x if attention_reads == "x" else read)
+    if attention_reads == "queries alone":
+        a = attention(read, x, x, mask)
     f = ffn(x if network_reads == "x" else read)
     return {"none": 0 * x, "twice": 2 * x, "normed": read}.get(stream, x) + a + f
 
@@ -1824,6 +1896,12 @@ def _parallel_in_place(x, attention, ffn, norm, mask):
             attention_reads="x",
         ),
         wrong(
+            "only the queries of attention are normalised",
+            "norm place",
+            "Queries, keys and values are all norm(x).",
+            attention_reads="queries alone",
+        ),
+        wrong(
             "the network reads the stream without its norm",
             "norm place",
             "Both read norm(x).",
@@ -1885,27 +1963,35 @@ def parallel_block(x, attention, ffn, norm, mask):
     return x + attention(read, read, read, mask) + ffn(read)
 
 
-def _identity(block, *, form="right"):
-    last = [block.attention.W_o.weight, block.ffn.output.weight, block.ffn.output.bias]
-    parts = {
-        "right": last,
-        "network only": last[1:],
-        "attention only": last[:1],
-        "bias left": last[:2],
-        "all": list(block.parameters()),
-        "values too": [*last, block.attention.W_v.weight],
-        "first layer": [last[0], block.ffn.hidden.weight, block.ffn.hidden.bias],
-        "hidden too": [*last, block.ffn.hidden.weight, block.ffn.hidden.bias],
-        "norms": [
-            p for norm in (block.addnorm1.norm, block.addnorm2.norm) for p in norm.parameters()
-        ],
-        "nothing": [],
-    }
-    for p in parts.get(form, last):
-        p.data.zero_()
-    if form == "frozen":
-        for p in last:
-            p.requires_grad_(False)
+def _identity(block, *, attention="last", network="last", norms="kept", then="trained", how="zero"):
+    W_v, W_o = block.attention.W_v.weight, block.attention.W_o.weight
+    hidden, output = block.ffn.hidden, block.ffn.output
+    chosen = [
+        *{
+            "last": [W_o],
+            "values": [W_v],
+            "values too": [W_v, W_o],
+            "all": block.attention.parameters(),
+        }.get(attention, []),
+        *{
+            "last": [output.weight, output.bias],
+            "no bias": [output.weight],
+            "first layer": [hidden.weight, hidden.bias],
+            "hidden too": block.ffn.parameters(),
+        }.get(network, []),
+    ]
+    gammas = [block.addnorm1.norm.weight, block.addnorm2.norm.weight]
+    if norms == "zero":
+        chosen += [*gammas, block.addnorm1.norm.bias, block.addnorm2.norm.bias]
+    with torch.no_grad():
+        for p in chosen:
+            p *= 0.0 if how == "zero" else 1e-10
+        for p in gammas if norms == "reset" else []:
+            p.fill_(1.0)
+    for p in (W_o, output.weight, output.bias) if then == "frozen" else ():
+        p.requires_grad_(False)
+    if then == "bypassed":
+        block.forward = lambda x, *_: x
     return block
 
 
@@ -1916,19 +2002,32 @@ def play_identity(answer, d, x):
     with torch.no_grad():
         for add_norm in (block.addnorm1, block.addnorm2):
             add_norm.norm.weight += 1.0
-    parameters = sum(p.numel() for p in block.parameters())
+    before = {name: p.detach().clone() for name, p in block.named_parameters()}
     made = answer(block)
     block = block if made is None else made
-    y = block(x)
-    outcome = {"what the block adds": (y - x).detach()}
+    y, of_zeros = block(x), torch.zeros_like(x)
+    exact = torch.equal(y, x) and torch.equal(block(of_zeros), of_zeros)
+    adds = (y - x).detach()
+    outcome = {
+        "what the block adds, if it is much": adds * bool(adds.abs().max() > 0.05),
+        "passes any input on, to the last digit": exact,
+    }
     ends = {"attention": block.attention.W_o.weight, "network": block.ffn.output.weight}
     target = torch.linspace(-1, 1, y.numel()).reshape(y.shape)
     if y.requires_grad:
         (y * target).sum().backward()
     for part, weight in ends.items():
         outcome[f"{part} can learn"] = weight.grad is not None and bool((weight.grad != 0).any())
-    outcome["nothing is frozen"] = all(p.requires_grad for p in block.parameters())
-    outcome["all parameters are there"] = parameters == sum(p.numel() for p in block.parameters())
+    after = dict(block.named_parameters())
+    outcome["nothing is frozen"] = all(p.requires_grad for p in after.values())
+    outcome["all parameters are there"] = [*map(torch.numel, before.values())] == [
+        *map(torch.numel, after.values())
+    ]
+    outcome["all else is as it was"] = all(
+        torch.equal(old, after.get(name, old))
+        for name, old in before.items()
+        if not name.startswith(("attention.W_o", "ffn.output"))
+    )
     return outcome
 
 
@@ -1946,7 +2045,7 @@ def _identity_by_hand(block):
     difficulty=3,
     trains="a deep stack that starts as if it were shallow",
     text="""
-    Very deep stacks are easier to start when at first each block passes its input on unchanged, to
+    Very deep stacks are easier to start when at first each block passes any input on unchanged, to
     the last digit. Change the weights of a given pre-norm `EncoderBlock` so that it does, and so
     that both its parts can still learn: after one backward pass neither `attention.W_o.weight` nor
     `ffn.output.weight` may have a gradient of zeros only. Change nothing that need not be changed.
@@ -1959,64 +2058,95 @@ def _identity_by_hand(block):
             "attention still adds something",
             "neutral start",
             "Both sub-layers add to the stream; look at the last matrix of attention, too.",
-            form="network only",
+            attention="as it was",
         ),
         wrong(
             "the network still adds something",
             "neutral start",
             "Both sub-layers add to the stream; look at the last layer of the network, too.",
-            form="attention only",
+            network="as it was",
         ),
         wrong(
             "the last bias of the network is left",
             "neutral start",
             "A layer with a weight of zeros still adds its bias.",
-            form="bias left",
+            network="no bias",
         ),
         wrong(
             "what reaches the last matrices of both parts is zero",
             "neutral start",
             "With zeros in every layer, or in those before the last, the gradient of the last "
             "matrices is zero: the block can never learn.",
-            form="all",
+            {"norms": "zero"},
+            attention="all",
+            network="hidden too",
         ),
         wrong(
             "the values of attention are zero",
             "neutral start",
             "W_o learns from the values that reach it; if they are zero, so is its gradient. W_v "
             "stays as it is, and W_o is the matrix to change.",
-            form="values too",
+            {"attention": "values"},
+            attention="values too",
         ),
         wrong(
             "the first layer of the network is set to zero, not the last",
             "neutral start",
             "Then the last layer still adds its bias, and its weight gets no gradient.",
-            form="first layer",
+            network="first layer",
         ),
         wrong(
             "the hidden units of the network are zero",
             "neutral start",
             "The last layer learns from the hidden units; if they are zero, so is its gradient. "
             "The first layer stays as it is, and the last is the one to change.",
-            form="hidden too",
+            network="hidden too",
         ),
         wrong(
             "the norms are set to zero",
             "neutral start",
             "The network then reads zeros, and still adds what its biases make of them.",
-            form="norms",
+            norms="zero",
+            attention="as it was",
+            network="as it was",
         ),
         wrong(
             "the last weights are frozen",
             "gradient",
             "With requires_grad False they stay zero for ever.",
-            form="frozen",
+            then="frozen",
+        ),
+        wrong(
+            "the last weights are tiny, not zero",
+            "neutral start",
+            "A tiny weight still adds a little, and to an input of zeros even that shows: the last "
+            "matrices can be exactly zero, for what they learn from is not.",
+            how="tiny",
+        ),
+        wrong(
+            "more is changed than need be",
+            "neutral start",
+            "The last matrix of attention and the last layer of the network are enough: all other "
+            "numbers, of norms and of earlier layers, stay as they were.",
+            norms="reset",
+        ),
+        wrong(
+            "the block is bypassed",
+            "gradient",
+            "A forward that hands x back uses no weight, so nothing gets a gradient: change the "
+            "numbers, not the method.",
+            then="bypassed",
+            attention="last",
+            network="last",
+            norms="kept",
+            how="zero",
         ),
         wrong(
             "nothing has been changed",
             "neutral start",
             "The block still adds what its two sub-layers compute.",
-            form="nothing",
+            attention="as it was",
+            network="as it was",
         ),
     ],
     hints=[
@@ -2082,9 +2212,8 @@ def _what_holds(answer, x):
         ),
         "does not hear how loud a token is": same(answer(100 * x)[~silent], heard)
         and all(same(answer(_louder(x, at))[at], y[at]) for at in map(tuple, (~silent).nonzero())),
-        "gives numbers of size 0.3 to 3": all(
-            bool((size > 0.3).all() and (size < 3).all()) for size in sizes
-        ),
+        "gives numbers of size 0.3 at least": all(bool((size > 0.3).all()) for size in sizes),
+        "gives numbers of size 3 at most": all(bool((size < 3).all()) for size in sizes),
         "gives finite numbers for a token of zeros": y[silent].isfinite().all().item()
         and all(z.isfinite().all().item() for z in zeros),
         "tells a token from its opposite": not same(answer(-x)[~silent], heard),
@@ -2106,6 +2235,7 @@ def _own_norm(x, *, form="root mean square", over=-1, eps=1e-8, length="root d",
             "layer norm": lambda: F.layer_norm(x, x.shape[-1:]),
             "tanh": x.tanh,
             "softmax": lambda: x.softmax(-1) * x.shape[-1],
+            "sum": lambda: x / (x.sum(-1, keepdim=True) + eps),
             "large eps": lambda: x / (x.square().mean(-1, keepdim=True).sqrt() + 0.1),
         }[form]()
     y = x / (x.square().mean(over, keepdim=True) + eps).sqrt()
@@ -2160,7 +2290,7 @@ def _some_tokens(seed, *shape):
             "sentences of a batch share numbers",
             "norm statistics",
             "Properties 1 and 2: only the last axis may be averaged over.",
-            {"over": (0, 1, 2), "eps": 1e-8, "length": "root d", "signs": "kept"},
+            {"over": (0, 1, 2), "eps": 1e-8, "length": "root d"},
             over=(0, 1),
         ),
         wrong(
@@ -2182,6 +2312,17 @@ def _some_tokens(seed, *shape):
             "variance",
             "Property 5: a small number below the root, or a least divisor, keeps it finite.",
             eps=0.0,
+        ),
+        wrong(
+            "tokens are divided by their sum",
+            "variance",
+            "Properties 4 and 6: positive and negative features cancel in a sum, and its sign "
+            "turns with x: take squares or absolute values first.",
+            form="sum",
+            over=-1,
+            eps=1e-8,
+            length="root d",
+            signs="kept",
         ),
         wrong(
             "tokens have length 1",

@@ -1,0 +1,61 @@
+"""Whether a loss of the result reaches what went in, as it does with the right answers."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_utils.checker.exercise import Exercise
+from course_utils.checker.runner import outcome
+from course_utils.checker.stated_sizes import tensors_in
+from course_utils.checker.values import Raised, gap
+
+_CUT = "detach, .data, .item(), no_grad and numpy cut it off"
+
+
+def of_inputs(play: Callable) -> Callable:
+    """Plays an answer and gives the gradients of its floats, weighted and summed up.
+
+    One for each tensor of floats among the arguments; an empty list where nothing can be trained.
+    """
+
+    def played(answer: Any, *args) -> list[Tensor]:
+        leaves = [x.requires_grad_() for x in tensors_in(args) if x.is_floating_point()]
+        value = play(answer, *args)
+        value = [*value.values()] if isinstance(value, dict) else value
+        made = [y for y in tensors_in(value) if y.is_floating_point() and y.requires_grad]
+        if not made or not leaves:
+            return []
+        total = sum((y * torch.linspace(0.5, 1.5, y.numel()).view_as(y)).sum() for y in made)
+        found = torch.autograd.grad(total, leaves, allow_unused=True)
+        return [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
+
+    return played
+
+
+@functools.cache
+def due_gradients(exercise: Exercise) -> list[Tensor] | None:
+    """The gradients on the last probe that all right answers agree on; None where none are."""
+    right = (exercise.variant(), exercise.solution, *exercise.right_variants)
+    found = [outcome(of_inputs(exercise.play), answer, exercise.probes[-1], 0) for answer in right]
+    first, second, *others = found
+    if any(isinstance(x, Raised) or not x for x in (first, second)):
+        return None
+    if any(gap(first, x).size > 1 for x in (second, *others) if x and not isinstance(x, Raised)):
+        return None
+    return first if any(g.any() and g.isfinite().all() for g in first) else None
+
+
+def cut_off(due: list[Tensor], given: Any) -> str:
+    """In words, what is wrong with the gradients of an answer whose numbers are right, or ""."""
+    if isinstance(given, Raised) or given is None:
+        return ""
+    if not given:
+        return f"no gradient flows back through it ({_CUT})"
+    wrong = len(given) == len(due) and gap(due, given).size > 1
+    finite = all(g.isfinite().all() for g in given)
+    return (
+        f"part of the gradient does not flow back through it ({_CUT})" if wrong and finite else ""
+    )
