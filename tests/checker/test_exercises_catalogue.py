@@ -263,10 +263,13 @@ def compared(name, pairs):
 
 
 def separable_pairs(exercise):
-    """Pairs of mistakes whose result is no other known answer's result."""
+    """Pairs of mistakes whose result no answer with other mistakes has; forms do not matter."""
     answers, table = compared(exercise.name, True)
-    alone = (table < 1).sum(1) == 1
-    return [some for some, only in zip(answers, alone) if only and len(some) == 2]
+    return [
+        some
+        for some, near in zip(answers, table < 1)
+        if len(some) == 2 and all(names(answers[j]) == names(some) for j in near.nonzero())
+    ]
 
 
 @pytest.mark.parametrize(

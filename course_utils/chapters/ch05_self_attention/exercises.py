@@ -937,7 +937,11 @@ def _head(*, asks="right", hands="word"):
         "places": lambda: (W_q, W_k[[1, 2, 0, 3, 4, 5]]),
         "negative": lambda: (-W_q, W_k),
     }.get(asks, lambda: (W_q, W_k))()
-    W_v = {"kind": W_v.roll(3, 0), "nothing": 0 * W_v, "turned round": W_v.flip(1)}.get(hands, W_v)
+    W_v = {
+        "kind": W_v.roll(3, 0),
+        "nothing": 0 * W_v,
+        "turned round": torch.cat([W_v[:, :3], W_v[:, 3:].flip(1)], 1),
+    }.get(hands, W_v)
     return W_q, W_k, W_v
 
 

@@ -800,6 +800,7 @@ def _steps_back(look_back, steps, d):
             "Here the columns (0, 1), (2, 3), ... are the pairs: cosine and sine stand in turn.",
             {"layout": "one in halves"},
             layout="both in halves",
+            speeds="own",
         ),
         wrong(
             "the angles do not fall as those of the head do",

@@ -2122,6 +2122,8 @@ def _identity_by_hand(block):
             "A tiny weight still adds a little, and to an input of zeros even that shows: the last "
             "matrices can be exactly zero, for what they learn from is not.",
             how="tiny",
+            attention="last",
+            network="last",
         ),
         wrong(
             "more is changed than need be",
@@ -2129,6 +2131,8 @@ def _identity_by_hand(block):
             "The last matrix of attention and the last layer of the network are enough: all other "
             "numbers, of norms and of earlier layers, stay as they were.",
             norms="reset",
+            then="trained",
+            how="zero",
         ),
         wrong(
             "the block is bypassed",
