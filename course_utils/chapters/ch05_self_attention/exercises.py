@@ -945,11 +945,15 @@ def _head(*, asks="right", hands="word"):
     return W_q, W_k, W_v
 
 
-def _read_at_the_verb(answer, x):
-    """Where the verb looks, with how much of its weight, and what arrives there."""
-    kinds = x[:, :3]
-    if not ((kinds == 0) | (kinds == 1)).all() or (kinds[:, :2].sum(0) != 1).any():
-        raise ValueError("a sentence has one noun and one verb, and a kind is 1 or 0")
+def _read_at_the_verb(answer, kinds, words):
+    """Where the verb looks, with how much of its weight, and what arrives there.
+
+    kinds: (T,), all different: 1 is the noun, 2 the verb, 3 the place; words: (T, 3).
+    """
+    if kinds.tolist().count(1) != 1 or kinds.tolist().count(2) != 1 or len(kinds) != len(words):
+        raise ValueError("a sentence has one noun and one verb, and a word for each token")
+    kinds = torch.stack([kinds == kind for kind in (1, 2, 3)], dim=1).float()
+    x = torch.cat([kinds, words.float().clamp(-1, 1)], dim=1)
     W_q, W_k, W_v = (W.float() for W in answer())
     weights = torch.softmax((x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1]), dim=-1)
     verb, noun = x[:, 1].argmax().item(), x[:, 0].argmax().item()
@@ -986,22 +990,6 @@ def _looks_at(weights, x, verb, noun):
     return next((words for words, tokens in known.items() if seen == tokens), "others")
 
 
-_SENTENCE = torch.tensor(
-    [
-        [0.0, 0.0, 0.0, 0.3, -0.2, 0.9],  # the
-        [1.0, 0.0, 0.0, 0.7, 0.2, -0.5],  # cat
-        [0.0, 1.0, 0.0, -0.6, 0.8, 0.4],  # walks
-        [0.0, 0.0, 1.0, 0.5, -0.9, 0.6],  # street
-    ]
-)
-
-
-def _sentence(seed, *order):
-    """The tokens of the sentence in some order, with other words."""
-    (words,) = draw(seed, (len(order), 3), scale=0.5)
-    return torch.cat([_SENTENCE[[*order], :3], words.clamp(-1, 1)], dim=1)
-
-
 @exercise(
     asks="transfer",
     notebook=NOTEBOOK,
@@ -1014,17 +1002,16 @@ def _sentence(seed, *order):
     **the verb fetches the noun**: it gives the noun more than 0.9 of its weight, and the last three
     numbers of its output are those of the noun (to within 0.1), wherever the two stand. A sentence
     has one noun and one verb. Attention is
-    `softmax(x @ W_q @ (x @ W_k).T / sqrt(6)) @ (x @ W_v)`. Any such matrices are right.
+    `softmax(x @ W_q @ (x @ W_k).T / sqrt(6)) @ (x @ W_v)`. Any such matrices are right. (The check
+    shows a sentence as `kinds`, 1 noun, 2 verb, 3 place, 0 and from 4 on neither, and `words`.)
     """,
     reference=_head,
     play=_read_at_the_verb,
     probes=[
-        (_SENTENCE,),
-        (_SENTENCE[[3, 2, 0, 1]],),
-        (_SENTENCE[[2, 0, 3, 0, 3, 1, 0]],),
-        *((_sentence(550 + i, *torch.arange(4).roll(i).tolist()),) for i in range(1, 4)),
-        *((_sentence(554 + i, *torch.arange(4).roll(i).flip(0).tolist()),) for i in range(4)),
-        *((_sentence(558 + i, 0, *[0] * i, 1, 3, *[0] * (3 - i), 2),) for i in range(4)),
+        (torch.tensor(kinds), *draw(550 + i, (len(kinds), 3), scale=0.5))
+        for i, kinds in enumerate(
+            ([0, 1, 2, 3], [3, 2, 0, 1], [2, 0, 3, 4, 5, 1, 6], [1, 0, 3, 2, 4], [0, 4, 2, 3, 1, 5])
+        )
     ],
     mistakes=[
         wrong(
