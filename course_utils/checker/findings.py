@@ -73,6 +73,17 @@ def one_factor(trial: Trial) -> str | None:
     return None
 
 
+def plain_factor(trial: Trial) -> str | None:
+    """One factor that somebody may have written: a size, a small whole number or its root."""
+    factors = [_factor(a, b) for a, b in _flat(trial)]
+    if factors and None not in factors and max(factors) - min(factors) < 1e-3 * abs(factors[0]):
+        size = abs(factors[0])
+        square = max(size, 1 / size) ** 2 if size else 0.5
+        if abs(square - round(square)) > 1e-3 * square or square > 300:
+            return None
+    return one_factor(trial)
+
+
 def _factor(a: Tensor, b: Tensor) -> float | None:
     if not a.any() or (b[a == 0].abs() > 1e-5).any():
         return None
@@ -219,5 +230,5 @@ FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
     right_parts,
     some_inputs,
 )
-EXACT = (one_factor, one_sum, inverted, axes_exchanged)  # what tells the whole difference
+EXACT = (plain_factor, one_sum, inverted, axes_exchanged)  # what may be said beside a known mistake
 OF_FORM = (lost_axes,)  # what is told where a shape is wrong

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from course_utils.checker.edits import Code, Edit, code_of
@@ -28,6 +29,7 @@ _SWAP = re.compile(
 )
 _NUMBER, _COPY = "another number is due", "a step is missing (a copy)"
 _FIRST = (_NUMBER, NO_SMALL)  # of several changes these are told
+_FACTOR = "a step is missing (a factor"  # moves a comparison past what was tried, for any reason
 _LONGEST = 60  # characters of code that are shown
 # code that does more than compute is not run with changes in it
 _MORE_THAN_COMPUTING = {"open", "exec", "eval", "os", "sys", "shutil", "subprocess", "pathlib"}
@@ -54,12 +56,14 @@ def repair(
     if code is None or len(inputs) < _LEAST or not _only_computes(code):
         return ""
     only = _COPY if in_place else "" if _tells_much(due((), 0)) else _NUMBER
+    few = _only_truths(due((), 0))
     edits: list[Edit] = []
     first: list[Any] = []  # what each edit gives on the first input
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some changes make odd code
         for rank in range(3):
             more = [e for e in code.edits(rank) if only in ("", e.words)]
+            more = [e for e in more if not (few and e.words.startswith(_FACTOR))]
             jobs = [_job(exercise, code, edit, inputs, lambda i: due((), i)) for edit in more]
             found = play_batch(jobs, _EACH, end)
             good = [e for e, x in zip(more, found) if x is True]
@@ -69,7 +73,7 @@ def repair(
             edits, first = edits + more, first + found
             if time.process_time() >= end:
                 break
-        if only == _NUMBER:  # a known mistake of a few truths is made in many ways
+        if only == _NUMBER or type(due((), 0)) is int:  # made in many ways
             return ""
         wrong = due((), 0), outcome(exercise.play, answer, inputs[0], 0)
         for mistake in exercise.mistakes:
@@ -132,6 +136,11 @@ def _tells_much(value: Any) -> bool:
     if isinstance(value, (list, tuple, dict)):
         return any(map(_tells_much, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, (bool, str)) and value is not None
+
+
+def _only_truths(value: Any) -> bool:
+    """Whether an outcome is a table of what is true and what is not."""
+    return isinstance(value, Tensor) and value.dtype == torch.bool
 
 
 def _wrong(right: Any, given: Any) -> float:

@@ -140,6 +140,8 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
             yield "a step is too many", node.value
         elif isinstance(inner, ast.Attribute):  # x.sort().values
             yield "a step is too many", inner.value
+    elif _whole(node) is not None:
+        yield from (("a name is due, not one number", _name(n)) for n in names)
     elif isinstance(node, ast.Subscript):
         yield "the brackets are too many", node.value
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -176,6 +178,9 @@ def statements(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt, list[ast.s
         if isinstance(s, (ast.Break, ast.Continue)):
             other = ast.Continue() if isinstance(s, ast.Break) else ast.Break()
             yield "`break` and `continue` are exchanged", s, [*before, other, *after]
+        if isinstance(s, ast.Assign) and isinstance(s.targets[0], (ast.Name, ast.Subscript)):
+            new = ast.AugAssign(s.targets[0], ast.Add(), s.value)
+            yield "this line should add, not replace", s, [*before, new, *after]
         if isinstance(s, ast.AugAssign):
             new = ast.Assign([s.target], s.value)
             yield "this line should replace, not add", s, [*before, new, *after]

@@ -159,6 +159,9 @@ def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
         large = value.clone()
         large.select(axis, 0).mul_(ROW_FAR)
         yield f"has a row that is {ROW_FAR:.0f} times as large", large
+        holed = value.clone()
+        holed[..., ::2, -1] = 0
+        yield "holds zeros", holed
 
 
 def _of_counts(exercise: Exercise, probe: tuple) -> Iterator[Input]:

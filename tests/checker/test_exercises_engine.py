@@ -191,10 +191,7 @@ def test_endless_recursion_is_an_error():
         (lambda s, m: right(s, m).numpy(), "It returned a ndarray, not a tensor"),
         (lambda s, m: (right(s, m), m), "It returns 2 things; due is one tensor"),
         (lambda s, m: right, "It returned a function, not a tensor"),
-        (
-            lambda s, m: right(s, m)[0],
-            "The shape is (2, 2), not (1, 2, 2): axes of size 1 are too few",
-        ),
+        (lambda s, m: right(s, m)[0], "The shape is (2, 2), not (2, "),
         (lambda s, m: right(s, m)[:, :1], "The shape is (1, 1, 2), not (1, 2, 2)"),
         (lambda s, m: right(s, m).round().long(), "The dtype is int64"),
         (lambda s, m: right(s, m) > 0.5, "The dtype is bool"),

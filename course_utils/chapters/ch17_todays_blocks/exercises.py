@@ -276,6 +276,9 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
     if axis == "rows":
         return _to_halves(W.T, num_heads, order=order, heads=heads).T
     d = W.shape[1]
+    if heads == "copied":
+        first = W[:, : d // num_heads]
+        return first[:, _order(first.shape[1], order)].repeat(1, num_heads)
     if heads == "together":
         return W[:, _order(d, order)]
     size = d // num_heads
@@ -330,6 +333,12 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
             heads="first",
         ),
         wrong(
+            "every head gets the columns of the first",
+            "head layout",
+            "The columns of head i begin at i times the size of a head: add that to their numbers.",
+            heads="copied",
+        ),
+        wrong(
             "the rows are rearranged",
             "projection",
             "Rows belong to the features of x, columns to those of the queries.",
@@ -379,13 +388,15 @@ def _new_scores(
 ):  # fmt: skip
     P, d = cached.shape[-2], q.shape[-1]
     place = {"own": P, "one late": P + 1, "one early": P - 1, "first": 0}[at]
-    layout = {"neighbours": "interleaved", "halves": "halves"}[layout]
+    torn = layout == "torn"
+    layout = {"neighbours": "interleaved", "torn": "interleaved", "halves": "halves"}[layout]
 
     def turn(x, how, first):
         if how == "not":
             return x
         where = torch.arange(first, first + x.shape[-2])
-        return rotate(x, -where if how == "backwards" else where, layout=layout)
+        x = rotate(x, -where if how == "backwards" else where, layout=layout)
+        return torch.cat([x[..., 0::2], x[..., 1::2]], dim=-1) if torn else x
 
     new = turn(k, key, place)
     old = cached if cache == "as it is" else turn(cached, "turned", 0)
@@ -465,6 +476,13 @@ def _cache_probe(seed, heads, past, d):
             layout="halves",
         ),
         wrong(
+            "pairs are neighbours before the turn, and halves after it",
+            "frequency",
+            "Put each turned pair back where it came from: stack the two parts on a new last axis, "
+            "then flatten it.",
+            layout="torn",
+        ),
+        wrong(
             "the scores are not divided by the root of d",
             "scale",
             "Rotary positions change nothing there: divide by the root of d.",
@@ -534,6 +552,8 @@ def _grouped(
             return x.repeat(1, h // g, 1, 1)
         if how == "first":
             return x[:, :1].expand(-1, h, -1, -1)
+        if how == "by g":
+            return x[:, torch.arange(h) // g % g]
         if how == "mean":
             return x.mean(1, keepdim=True).expand(-1, h, -1, -1)
         return x.repeat_interleave(h // g, dim=1)
@@ -580,6 +600,12 @@ def _grouped(
             "head layout",
             "That is multi-query attention on the first head; there are g of them.",
             share="first",
+        ),
+        wrong(
+            "query heads are counted off by g, not by h/g",
+            "head layout",
+            "h/g query heads share a key head: query head i uses key head i // (h // g).",
+            share="by g",
         ),
         wrong(
             "the key heads are averaged",
@@ -698,13 +724,21 @@ def key_heads_that_fit():
     return 3 * 2**30 // (2 * 24 * 64 * 65_536 * 2)
 
 
-def _shares(logits, k, *, renormalise="yes", which="largest", axis=-1, softmax="over all", more=0):
-    k = k + more
+def _shares(
+    logits, k,
+    *, renormalise="yes", which="largest", axis=-1, softmax="over all", hide="the others",
+):  # fmt: skip
     if axis == 0:
         return _shares(logits.T, min(k, len(logits)), renormalise=renormalise, which=which,
                        softmax=softmax).T  # fmt: skip
+    if hide == "zeros":
+        values, places = logits.topk(k, dim=-1)
+        z = torch.zeros_like(logits).scatter(-1, places, values)
+        return z.masked_fill(z == 0, -torch.inf).softmax(-1)
     if softmax == "none":
         p = logits
+    elif softmax == "over tokens":
+        p = logits.softmax(0)
     elif softmax == "sigmoid":
         p = torch.sigmoid(logits)
     else:
@@ -754,7 +788,18 @@ def _shares(logits, k, *, renormalise="yes", which="largest", axis=-1, softmax="
             "tokens compete for an expert",
             "softmax axis",
             "Experts compete for a token: softmax and topk run over the experts, the last axis.",
+            {"axis": -1, "softmax": "over tokens"},
             axis=0,
+        ),
+        wrong(
+            "a kept logit of 0 is taken for one that is hidden",
+            "mask meaning",
+            "0 is a logit like any other: hide by place (a mask, scatter into -inf), not by value.",
+            hide="zeros",
+            renormalise="yes",
+            which="largest",
+            axis=-1,
+            softmax="over all",
         ),
         wrong(
             "the softmax is missing",
@@ -810,11 +855,15 @@ def _balance(p, chosen, *, times="E", visits="shares", what="product", mean="mea
     N, E = p.shape
     k = chosen.shape[1]
     load = chosen.flatten().bincount(minlength=E) / (N * k)
-    if visits == "k times":
-        load = load * k
+    if visits in ("k times", "counts"):
+        load = load * (k if visits == "k times" else N * k)
     if visits == "first":
         load = chosen[:, 0].bincount(minlength=E) / N
     average = p.mean(0) if mean == "mean" else p.sum(0)
+    if mean == "of the chosen":
+        average = (p * torch.zeros_like(p).scatter(1, chosen, 1.0)).mean(0)
+    if visits == "some experts":
+        load = load[: chosen.max() + 1]
     if carries == "nothing":
         average = average.detach()
     total = {
@@ -850,7 +899,13 @@ def _visits(seed, number, experts, k):
     """,
     reference=_balance,
     play=_loss_and_gradient,
-    probes=[_visits(16, 2, 3, 2), _visits(17, 4, 3, 2), _visits(18, 6, 4, 2), _visits(19, 5, 4, 3)],
+    probes=[
+        _visits(16, 2, 3, 2),
+        _visits(17, 4, 3, 2),
+        _visits(18, 6, 4, 2),
+        _visits(19, 5, 4, 3),
+        (torch.tensor([[0.5, 0.4, 0.1], [0.3, 0.6, 0.1]]), torch.tensor([[0, 1], [1, 0]])),
+    ],
     mistakes=[
         wrong(
             "each token's k visits count k times",
@@ -858,6 +913,25 @@ def _visits(seed, number, experts, k):
             "Shares of all N · k visits sum to 1; divided by N alone they sum to k, and the loss "
             "is k times as large.",
             visits="k times",
+        ),
+        wrong(
+            "visits are counted, not taken as shares",
+            "counting",
+            "Divide the counts by all N * k visits: a larger batch must not cost more.",
+            visits="counts",
+        ),
+        wrong(
+            "the counts end at the last expert that was visited",
+            "counting",
+            "An expert may get nothing: bincount needs minlength=E.",
+            visits="some experts",
+        ),
+        wrong(
+            "only probabilities of chosen experts are averaged",
+            "averaging",
+            "The mean probability of an expert runs over all N tokens, also those that went "
+            "elsewhere.",
+            mean="of the chosen",
         ),
         wrong(
             "only the first choices are counted",

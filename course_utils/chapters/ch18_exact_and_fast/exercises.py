@@ -2,6 +2,7 @@
 
 import functools
 import math
+import weakref
 
 import torch
 
@@ -11,11 +12,36 @@ from course_utils.checker.probes import draw
 NOTEBOOK = "18_exact_and_fast"
 
 
+class _Score(float):
+    """A score of which it can be known whether somebody still holds it."""
+
+
+def _one_by_one(scores):
+    """Each score once; an error where many of those gone by are kept."""
+    passed = weakref.WeakSet()
+    for number in scores:
+        score = _Score(number)
+        passed.add(score)
+        if len(passed) > 4:
+            raise ValueError("more scores are kept than two numbers can hold")
+        yield score
+
+
 def _passing_by(answer, scores):
-    return answer(iter(scores.tolist()))
+    return answer(_one_by_one(scores.tolist()))
 
 
-def _read(scores, *, shrink="old", start=-math.inf, shift=True, result="whole", exp="python"):
+def _read(
+    scores, *, shrink="old", start=-math.inf, shift=True, result="whole", exp="python",
+    reading="once",
+):  # fmt: skip
+    if reading == "kept":
+        scores = list(scores)
+    if reading == "twice":
+        start, shrink = max(scores), "never"
+    if reading == "first lost":
+        start = float(next(scores))
+
     def power(x):
         if exp == "torch":
             return float(torch.tensor(x).exp())
@@ -41,6 +67,9 @@ def _read(scores, *, shrink="old", start=-math.inf, shift=True, result="whole", 
     return log if result == "no top" else top + log
 
 
+_READ_PLAINLY = {"shrink": "old", "start": -math.inf, "shift": True, "result": "whole"}
+
+
 @exercise(
     notebook=NOTEBOOK,
     minutes=10,
@@ -56,7 +85,7 @@ def _read(scores, *, shrink="old", start=-math.inf, shift=True, result="whole", 
     play=_passing_by,
     probes=[
         (torch.tensor([0.5, 1.5]),),
-        (torch.tensor([-1.0, 2.0, 0.5, 3.0, 2.5]),),
+        (torch.tensor([-1.0, 2.0, 0.5, 3.0, 2.5, 1.0, 3.5]),),
         (torch.tensor([3.0, 1.0, 2.0]),),
         (torch.tensor([2000.0, 1998.0, 2001.0]),),
         (torch.tensor([-2000.0, -2003.0, -1999.0, -2000.0]),),
@@ -84,6 +113,28 @@ def _read(scores, *, shrink="old", start=-math.inf, shift=True, result="whole", 
             {"exp": "torch"},
             start=0.0,
             shift=True,
+        ),
+        wrong(
+            "all scores are kept",
+            "state",
+            "A list of them is what there is no room for: two numbers, a maximum and a sum, are "
+            "enough.",
+            reading="kept",
+            **_READ_PLAINLY,
+        ),
+        wrong(
+            "the scores are read twice",
+            "state",
+            "max(scores) reads them all, and then none is left: find maximum and sum in one pass.",
+            reading="twice",
+            **_READ_PLAINLY,
+        ),
+        wrong(
+            "the first score is not counted",
+            "off by one",
+            "It was taken as the first maximum; in the sum it counts exp(0) = 1.",
+            reading="first lost",
+            start=-math.inf,
         ),
         wrong(
             "no maximum is subtracted",
@@ -377,7 +428,8 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
         "top lost": powers.sum(0).log(),
         "sum": logs.sum(0),
         "largest": logs.amax(0),
-        "mean": logs.exp().mean(0).log(),
+        "halved": logs.mean(0),
+        "powers": logs.exp().sum(0),
     }[log]
     return output, found
 
@@ -409,7 +461,6 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
             "normalisation",
             "The half with the higher scores has to count for more: weigh by exp(log-sum-exp).",
             weigh="equally",
-            shift=True,
             turned=False,
         ),
         wrong(
@@ -463,14 +514,24 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
             "log probabilities",
             "The sums add up, not their logarithms: log(e^a + e^b).",
             log="sum",
-            shift=True,
+        ),
+        wrong(
+            "the log-sum-exps are averaged",
+            "log probabilities",
+            "More keys make a larger sum: the log-sum-exp of all is log(e^a + e^b).",
+            log="halved",
+        ),
+        wrong(
+            "the sum is returned, not its logarithm",
+            "log probabilities",
+            "Asked is the log-sum-exp: log(e^a + e^b), taken without leaving the logarithms.",
+            log="powers",
         ),
         wrong(
             "the larger log-sum-exp is returned",
             "log probabilities",
             "That leaves out one half's sum: log(e^a + e^b) is larger than both.",
             log="largest",
-            shift=True,
         ),
     ],
     hints=[
@@ -653,6 +714,12 @@ def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", m
             minus=True,
         ),
         wrong(
+            "the weighted mean of dweight is added, not subtracted",
+            "gradient",
+            "When one weight grows the others must fall: dweight minus the weighted mean.",
+            minus=False,
+        ),
+        wrong(
             "gradient times output is averaged, not summed",
             "averaging",
             "A dot product is a sum over the features.",
@@ -716,7 +783,11 @@ def _pages(prompt, more, page, *, share="whole", tails="go on", rounds="up", eac
         return -(-tokens // page) if rounds == "up" else tokens // page
 
     full, rest = divmod(prompt, page)
+    if tails == "as the longest":
+        more = [max(more)] * len(more)
     if share == "nothing":
+        if tails == "always one more":
+            return sum((prompt + m) // page + 1 for m in more)
         return sum(whole(prompt + m) for m in more)
     if share == "started":  # all write on into the one page that the prompt has begun
         begun = whole(prompt)
@@ -757,7 +828,6 @@ def _pages(prompt, more, page, *, share="whole", tails="go on", rounds="up", eac
             "memory",
             "That is one whole text after another; the full pages of the prompt are taken once.",
             share="nothing",
-            tails="go on",
             each=True,
         ),
         wrong(
@@ -783,7 +853,13 @@ def _pages(prompt, more, page, *, share="whole", tails="go on", rounds="up", eac
             tails="always one more",
             rounds="up",
             each=True,
-            share="whole",
+        ),
+        wrong(
+            "all answers are taken to be as long as the longest",
+            "memory",
+            "Each answer takes the pages that its own tokens need.",
+            tails="as the longest",
+            each=True,
         ),
         wrong(
             "pages are rounded down",
@@ -827,19 +903,20 @@ def pages_taken(prompt, more, page):
     return full + sum(math.ceil((begun + tokens) / page) for tokens in more)
 
 
-_GRID = [(i + 0.5) / 11 for i in range(11)]  # no uniform number on any edge
+_KEEPS = (0.0, 0.06, 0.23, 0.41, 0.59, 0.77, 0.95)  # but for 0 no uniform number on any edge
+_DRAWS = (0.0, 0.12, 0.31, 0.52, 0.71, 0.93)
 
 
 def _all_cases(answer, p, q):
     return [
         int(answer(p, q, x, u, v))
         for x in q.nonzero().flatten().tolist()
-        for u in _GRID
-        for v in _GRID[::2]
+        for u in _KEEPS
+        for v in _DRAWS
     ]
 
 
-def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own"):
+def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own", draw="v"):
     ratio = p[drafted] / q[drafted]
     kept = {
         "ratio": u < ratio,
@@ -859,10 +936,15 @@ def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own"):
         "absolute": (p - q).abs(),
         "turned": (q - p).clamp(min=0),
         "rest of target": p.index_fill(0, torch.tensor(drafted), 0.0),
+        "softmax": (p - q).clamp(min=0).softmax(0),
     }[rest]
+    if draw == "largest":
+        return int(weights.argmax())
     upto = weights.cumsum(0)
-    goal = v * (upto[-1] if total == "own" else 1.0)
-    return min(int((upto <= goal).sum()), len(p) - 1)
+    goal = (u if draw == "u" else v) * (upto[-1] if total == "own" else 1.0)
+    found = int(((upto < goal) if draw == "reached" else (upto <= goal)).sum())
+    found += draw == "one late"
+    return found if total == "one, past the end" or draw == "one late" else min(found, len(p) - 1)
 
 
 @exercise(
@@ -959,8 +1041,45 @@ def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own"):
             "the weights' total is taken to be 1",
             "normalisation",
             "max(0, p - q) sums to less than 1: compare with v times its sum.",
+            {"total": "one, past the end"},
             total="one",
             rest="left",
+        ),
+        wrong(
+            "the new token is drawn from a softmax of what is missing",
+            "normalisation",
+            "Divide max(0, p - q) by its sum; a softmax gives weight to tokens of which nothing is "
+            "missing.",
+            rest="softmax",
+        ),
+        wrong(
+            "the token with the most missing is taken",
+            "sampling",
+            "It is drawn, with `v`: a token of which less is missing must come sometimes, too.",
+            draw="largest",
+            total="own",
+        ),
+        wrong(
+            "the number u is used for both draws",
+            "sampling",
+            "u has decided already, and is large whenever it comes to the second draw: take v.",
+            draw="u",
+            total="own",
+        ),
+        wrong(
+            "a token without weight can be drawn",
+            "off by one",
+            "The running sum has to exceed v times the total: with v = 0 a first token of weight 0 "
+            "would be taken where equality is enough.",
+            draw="reached",
+            total="own",
+        ),
+        wrong(
+            "the token behind the right one is drawn",
+            "off by one",
+            "Tokens count from 0: as many as do not exceed the goal stand before the one drawn.",
+            draw="one late",
+            total="own",
         ),
     ],
     hints=[
@@ -1006,7 +1125,7 @@ def keep_or_draw(p, q, drafted, u, v):
     return int((upto <= v * upto[-1]).sum())
 
 
-def _ahead(kept, cost, most, *, tokens="all", time="both", first=0, last=0):
+def _ahead(kept, cost, most, *, tokens="all", time="both", first=0, last=0, rate=False):
     def gain(k):
         written = {
             "all": sum(kept**i for i in range(k + 1)),
@@ -1018,7 +1137,8 @@ def _ahead(kept, cost, most, *, tokens="all", time="both", first=0, last=0):
                  "once": 1 + cost * (k > 0)}[time]  # fmt: skip
         return written / spent
 
-    return max(range(first, most + 1 - last), key=gain)
+    best = max(range(first, most + 1 - last), key=gain)
+    return gain(best) if rate else best
 
 
 # Two of these at once mostly give what one gives alone, so all but two are made alone.
@@ -1109,6 +1229,12 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             first=0,
             tokens="all",
             time="both",
+        ),
+        wrong(
+            "the rate is returned, not the k that has it",
+            "search",
+            "max over the rates gives the largest rate; asked is at which k it stands.",
+            rate=True,
         ),
     ],
     hints=[

@@ -11,16 +11,11 @@ from course_utils.checker.probes import draw
 NOTEBOOK = "19_what_heads_do"
 
 
-def _shifted(T, *, how="right"):
-    W_q, strength = torch.zeros(T, T), 30.0
-    offset = {"itself": 0, "two back": 2, "forward": -1}.get(how, 1)
+def _shifted(T, *, back=1, strength=30.0, sign=1):
+    W_q = torch.zeros(T, T)
     for t in range(T):
-        if 0 <= t - offset < T:
-            W_q[t, t - offset] = strength
-    if how == "soft":
-        W_q = W_q / strength
-    if how == "negative":
-        W_q = -W_q
+        if 0 <= t - back < T:
+            W_q[t, t - back] = sign * strength
     return W_q, torch.eye(T)
 
 
@@ -34,16 +29,13 @@ def _where_it_looks(answer, T):
         torch.ones(T, T, dtype=torch.bool).triu(1), -math.inf
     )
     weights = scores.softmax(-1)[1:]
-    most = weights.max(-1)
-    sure = most.values > 0.99
+    most = weights.amax(-1, keepdim=True)
     return {
         "looks most at": [
-            k if s or w > 1.05 / (t + 2) else "all alike"
-            for t, (k, w, s) in enumerate(
-                zip(most.indices.tolist(), most.values.tolist(), sure.tolist(), strict=True)
-            )
+            "place " + " and ".join(map(str, row.nonzero().flatten().tolist()))
+            for row in weights > most - 1e-3
         ],
-        "with over 0.99 of the weight": sure.all().item(),
+        "with over 0.99 of the weight": (most > 0.99).all().item(),
     }
 
 
@@ -68,31 +60,34 @@ def _where_it_looks(answer, T):
             "each place looks at itself",
             "off by one",
             "With W_q and W_k alike, the own place fits best: shift one of them by a place.",
-            how="itself",
+            back=0,
         ),
         wrong(
             "each place looks two back",
             "off by one",
             "The shift is one place too many.",
-            how="two back",
+            back=2,
         ),
         wrong(
             "each place looks for the next one",
             "mask direction",
             "That key is hidden, so all visible keys fit alike: shift the other way.",
-            how="forward",
+            back=-1,
+            strength=30.0,
+            sign=1,
         ),
         wrong(
             "the weights are too soft",
             "scale",
             "The right key leads, by too little: scores have to differ by far more than 1.",
-            how="soft",
+            strength=1.0,
+            sign=1,
         ),
         wrong(
             "the right key is the one that fits worst",
             "score",
             "A softmax gives weight to large scores: turn the sign.",
-            how="negative",
+            sign=-1,
         ),
     ],
     hints=[
@@ -118,25 +113,28 @@ def previous_token_head(T):
 
 
 def _back(
-    map, distance, *, direction=1, off=0, over="those that have it", heads="each", take="mean"
-):
-    distance = distance + off
+    map, distance,
+    *, direction=1, off=0, at="distance", over="those that have it", heads="each", queries="mean",
+    texts="mean",
+):  # fmt: skip
+    distance, T = (1 if at == "one" else distance) + off, map.shape[-1]
     weight = map.diagonal(-direction * distance, dim1=-2, dim2=-1)  # (B, h, T - distance)
-    if take == "sum":
-        result = weight.sum((0, 2))
-    elif take == "largest":
-        result = weight.amax((0, 2))
-    elif take == "first text":
-        result = weight[0].mean(-1)
-    else:
-        result = weight.mean((0, 2))
+    if at == "and farther":
+        weight = map.tril(-direction * distance).sum(-1)[..., distance:]
+    if over == "wrapped":
+        query = torch.arange(T)
+        weight = map[:, :, query, (query - direction * distance) % T]
+    found = {"mean": weight.mean(-1), "sum": weight.sum(-1), "largest": weight.amax(-1)}[queries]
     if over == "all":
-        result = result * weight.shape[-1] / map.shape[-1]
-    return result.mean().expand(map.shape[1]) if heads == "mean" else result
+        found = found * weight.shape[-1] / T
+    result = {"mean": found.mean(0), "sum": found.sum(0), "first": found[0], "each": found}[texts]
+    if heads == "one number":
+        return result.mean(-1)
+    return result.mean(-1, keepdim=True).expand_as(result) if heads == "mean" else result
 
 
 def _maps(seed, *shape):
-    return draw(seed, shape, scale=1.5)[0].softmax(-1).round(decimals=2)
+    return draw(seed, shape, scale=1.5)[0].softmax(-1)
 
 
 @exercise(
@@ -151,7 +149,7 @@ def _maps(seed, *shape):
     """,
     reference=_back,
     probes=[
-        (_maps(0, 1, 1, 4, 4), 1),
+        (_maps(0, 1, 2, 4, 4), 1),
         (_maps(1, 2, 2, 5, 5), 1),
         (_maps(2, 3, 2, 7, 7), 2),
     ],
@@ -181,28 +179,67 @@ def _maps(seed, *shape):
             over="all",
         ),
         wrong(
+            "the first queries look at keys from the end",
+            "off by one",
+            "A negative index counts from the end: for queries below `distance` there is no key, "
+            "so begin at query `distance`.",
+            over="wrapped",
+        ),
+        wrong(
+            "the distance is always 1",
+            "off by one",
+            "Look `distance` places back: that is one place only where distance is 1.",
+            at="one",
+        ),
+        wrong(
+            "all keys that are farther back count, too",
+            "averaging",
+            "Of each query only the key exactly `distance` places before it counts.",
+            at="and farther",
+        ),
+        wrong(
             "the heads are averaged, too",
             "averaging",
             "One score for each head: average over texts and queries alone.",
+            {"heads": "one number"},
             heads="mean",
         ),
         wrong(
-            "weights are summed, not averaged",
+            "weights are summed over the queries, not averaged",
             "averaging",
-            "A score must not grow with the number of texts.",
-            take="sum",
+            "A score must not grow with the length of the texts.",
+            queries="sum",
         ),
         wrong(
-            "only the largest weight counts",
+            "weights are summed over the texts, not averaged",
+            "averaging",
+            "A score must not grow with the number of texts.",
+            texts="sum",
+        ),
+        wrong(
+            "weights are summed over texts and queries, not averaged",
+            "averaging",
+            "A score must not grow with the number of texts, or with their length.",
+            texts="sum",
+            queries="sum",
+        ),
+        wrong(
+            "only the largest weight of a text counts",
             "averaging",
             "One sure query does not make a head: average over all.",
-            take="largest",
+            queries="largest",
         ),
         wrong(
             "only the first text is read",
             "averaging",
             "Average over all B texts.",
-            take="first text",
+            texts="first",
+        ),
+        wrong(
+            "the texts are not averaged",
+            "averaging",
+            "One score for each head, (h,): the mean runs over the texts, too.",
+            texts="each",
         ),
     ],
     hints=[
@@ -239,6 +276,10 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", more=0):
         chosen = [h for h in range(parts.shape[2]) if h not in chosen]
     if which == "up to":
         chosen = list(range(max(heads) + 1))
+    if which == "between":
+        chosen = list(range(min(heads), max(heads) + 1))
+    if which == "first":
+        chosen = chosen[:1]
     mean = {
         "all": parts.mean((0, 1), keepdim=True),
         "texts": parts.mean(0, keepdim=True),
@@ -246,6 +287,8 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", more=0):
         "features": parts.mean((0, 1, 3), keepdim=True),
         "heads": parts.mean((0, 1, 2), keepdim=True),
     }[axes].expand_as(parts)
+    if value == "median":
+        mean = parts.flatten(0, 1).median(0).values.expand_as(parts)
     new = torch.zeros_like(parts) if value == "zero" else mean
     parts[:, :, chosen] = new[:, :, chosen]
     return parts
@@ -285,6 +328,24 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", more=0):
             "head layout",
             "Only the heads in the list.",
             which="up to",
+        ),
+        wrong(
+            "heads between those in the list are ablated, too",
+            "head layout",
+            "[1, 3] means heads 1 and 3, not 1 to 3: index by the list, not by a slice.",
+            which="between",
+        ),
+        wrong(
+            "only the first head in the list is ablated",
+            "head layout",
+            "`heads` may hold several: all of them lose their say.",
+            which="first",
+        ),
+        wrong(
+            "the median is put, not the mean",
+            "averaging",
+            "Half the numbers lie below the median; the mean is their sum, divided by how many.",
+            value="median",
         ),
         wrong(
             "the mean is taken over the texts alone",
@@ -345,19 +406,26 @@ def without_heads(parts, heads):
     return parts
 
 
-def _partners(base, loss, allowed, *, how="right"):
-    start = 0.0 if how == "from zero" else base
-    harmless = loss.diagonal() <= start + allowed
+def _partners(
+    base, loss, allowed, *, alone="both", together="missed", start="base", limit="allowed",
+    order="any", own=False,
+):  # fmt: skip
+    zero = {"base": base, "none": 0.0, "share": 0.0}[start]
+    if start == "share":
+        loss = loss / base - 1
+    harmless = loss.diagonal() <= zero + allowed
     single = {
+        "both": harmless[:, None] & harmless,
         "one": harmless[:, None] | harmless,
         "any": torch.ones_like(loss, dtype=torch.bool),
         "none": ~harmless[:, None] & ~harmless,
-    }.get(how, harmless[:, None] & harmless)
-    limit = torch.full_like(loss, start + allowed)
-    if how == "sums":
-        limit = loss.diagonal()[:, None] + loss.diagonal() - start
-    pair = loss <= limit if how == "below" else loss > limit
-    return single & pair & ~torch.eye(len(loss), dtype=torch.bool)
+    }[alone]
+    sums = loss.diagonal()[:, None] + loss.diagonal() - zero
+    highest = {"allowed": zero + allowed, "sums": sums, "sums and allowed": sums + allowed}[limit]
+    pair = loss <= highest if together == "harmless" else loss > highest
+    found = single & pair & ~torch.eye(len(loss), dtype=torch.bool)
+    found = found | torch.eye(len(loss), dtype=torch.bool) if own else found
+    return found.triu(1) if order == "once" else found
 
 
 def _pair_losses(base, alone, pairs):
@@ -403,43 +471,64 @@ def _pair_losses(base, alone, pairs):
             ),
             0.1,
         ),
+        (*_pair_losses(0.05, [0.1, 0.2, 0.3], {(0, 1): 0.53, (0, 2): 0.7, (1, 2): 0.2}), 0.5),
+        (*_pair_losses(0.5, [1.0, 0.9, 0.55], {(0, 1): 0.55, (0, 2): 1.0, (1, 2): 0.9}), 0.1),
     ],
     mistakes=[
         wrong(
             "one of the two may be missed alone",
             "importance",
             "A head that is missed alone hides behind nobody: both must be harmless alone.",
-            how="one",
+            alone="one",
         ),
         wrong(
             "what they do alone is not looked at",
             "importance",
             "A pair with a head that is missed alone is always missed: look at the diagonal.",
-            how="any",
+            alone="any",
         ),
         wrong(
             "both are missed alone",
             "importance",
             "Asked are heads whose single ablation shows nothing.",
-            how="none",
+            alone="none",
         ),
         wrong(
             "pairs that are harmless together are given",
             "importance",
             "Then nobody needs either; asked are pairs that are missed together.",
-            how="below",
+            together="harmless",
         ),
         wrong(
             "losses are not compared with the base",
             "importance",
             "A loss is harmless when it is at most base + allowed.",
-            how="from zero",
+            start="none",
+        ),
+        wrong(
+            "the rise is taken as a share of the base",
+            "importance",
+            "`allowed` is a rise of the loss itself: loss minus base, not divided by it.",
+            start="share",
         ),
         wrong(
             "together is compared with the sum of the two rises",
             "importance",
             "Asked is whether together they are harmless: at most base + allowed, or not.",
-            how="sums",
+            {"limit": "sums and allowed"},
+            limit="sums",
+        ),
+        wrong(
+            "a pair is given in one order only",
+            "importance",
+            "Heads i and j stand in for each other: entries [i, j] and [j, i] are both True.",
+            order="once",
+        ),
+        wrong(
+            "a head is taken for its own partner",
+            "importance",
+            "The diagonal is False: a head that is harmless alone is not missed.",
+            own=True,
         ),
     ],
     hints=[
@@ -480,24 +569,35 @@ def hidden_partners(base, loss, allowed):
     return harmful & ~alone[:, None] & ~alone
 
 
-def _recovered(clean, corrupted, patched, *, average="before", count="from corrupted", by="whole"):
+def _recovered(
+    clean, corrupted, patched, *, average="before", count="from corrupted", by="whole", cut=False
+):
     if average == "after":
         return torch.stack(
             [
-                _recovered(c[None], w[None], p[None], count=count, by=by)
+                _recovered(c[None], w[None], p[None], count=count, by=by, cut=cut)
                 for c, w, p in zip(clean, corrupted, patched, strict=True)
             ]
         ).mean(0)
     c, w, p = clean.mean(), corrupted.mean(), patched.mean(0)
-    gained = {"from corrupted": p - w, "from clean": c - p, "from zero": p}[count]
-    return gained / {"whole": c - w, "clean": c, "nothing": 1.0, "turned": w - c}[by]
+    if average == "median":
+        c, w, p = clean.median(), corrupted.median(), patched.median(0).values
+    gained = {"from corrupted": p - w, "from clean": c - p, "from zero": p, "size": (p - w).abs()}[
+        count
+    ]
+    whole = {
+        "whole": c - w, "clean": c, "nothing": 1.0, "turned": w - c, "size": (c - w).abs(),
+        "sizes": (clean - corrupted).abs().mean(),
+    }[by]  # fmt: skip
+    share = gained / whole
+    return share.clamp(0, 1) if cut else share
 
 
 def _runs(seed, B, layers, T):
     noise, at = draw(seed, (B,), (B, layers, T))
     clean = (3 + noise).round(decimals=2)
     corrupted = (0.5 + noise.flip(0) / 2).round(decimals=2)
-    share = at.sigmoid()
+    share = 0.5 + at  # some patches make it worse than the corrupted run, or better than the clean
     return clean, corrupted, (corrupted[:, None, None] * (1 - share) + 3 * share).round(decimals=2)
 
 
@@ -512,7 +612,16 @@ def _runs(seed, B, layers, T):
     answers over the pairs, and then form the effect: 0 where nothing comes back, 1 where all does.
     """,
     reference=_recovered,
-    probes=[_runs(6, 2, 1, 2), _runs(7, 3, 2, 4), _runs(8, 4, 3, 5)],
+    probes=[
+        _runs(6, 2, 1, 2),
+        _runs(7, 3, 2, 4),
+        _runs(8, 4, 3, 5),
+        (
+            torch.tensor([1.0, -2.0, 0.5]),
+            torch.tensor([2.0, 1.5, -0.5]),
+            torch.tensor([[[1.5, 0.0]], [[-1.0, 2.5]], [[0.5, 1.0]]]),
+        ),
+    ],
     mistakes=[
         wrong(
             "quotients are averaged",
@@ -551,6 +660,32 @@ def _runs(seed, B, layers, T):
             "Clean minus corrupted: what there is to bring back.",
             by="turned",
         ),
+        wrong(
+            "the difference below loses its sign",
+            "importance",
+            "Where the corrupted answer is the larger one, clean minus corrupted is below 0, and "
+            "has to stay so: take no abs.",
+            {"by": "sizes"},
+            by="size",
+        ),
+        wrong(
+            "what came back loses its sign",
+            "importance",
+            "A patch may make the answer worse than the corrupted one: then the effect is below 0.",
+            count="size",
+        ),
+        wrong(
+            "effects are cut off at 0 and 1",
+            "importance",
+            "A patch may do harm (below 0), or more than bring all back (above 1): leave it so.",
+            cut=True,
+        ),
+        wrong(
+            "the median is taken, not the mean",
+            "averaging",
+            "Average is the mean: the sum over the pairs, divided by their number.",
+            average="median",
+        ),
     ],
     hints=[
         "Three means: two numbers, and one table (layers, T).",
@@ -575,12 +710,20 @@ def effects_of_many(clean, corrupted, patched):
 def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="product"):
     eye, joint = torch.eye(maps.shape[-1]), torch.eye(maps.shape[-1])
     total = 0.0
-    for map in maps if order == "upwards" else maps.flip(0):
+    for i, map in enumerate(maps if order == "upwards" else maps.flip(0)):
         one = {"mean": map.mean(1), "sum": map.sum(1), "largest": map.amax(1), "first": map[:, 0]}[
             heads
         ]
-        mixed = {"half": (one + eye) / 2, "none": one, "added": one + eye}[residual]
-        joint, total = mixed @ joint, total + mixed
+        mixed = {
+            "half": (one + eye) / 2, "none": one, "added": one + eye,
+            "not in the first": (one + eye) / 2 if i else one,
+            "by columns": (one + eye) / (one + eye).sum(-2, keepdim=True),
+            "of the words": one,
+        }[residual]  # fmt: skip
+        ends = i in (0, len(maps) - 1)
+        joint, total = (mixed @ joint if join != "ends" or ends else joint), total + mixed
+        if residual == "of the words":
+            joint = (joint + eye) / 2
     return total / len(maps) if join == "mean" else joint
 
 
@@ -599,6 +742,14 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
         (_maps(9, 2, 1, 2, 2, 2),),
         (_maps(10, 2, 2, 2, 3, 3),),
         (_maps(11, 3, 2, 3, 4, 4),),
+        (_maps(12, 3, 1, 2, 2, 2),),
+        (_maps(13, 2, 2, 2, 3, 3),),
+        (_maps(14, 2, 3, 1, 3, 3),),
+        (_maps(15, 4, 1, 2, 3, 3),),
+        (_maps(16, 2, 1, 3, 4, 4),),
+        (_maps(17, 3, 2, 1, 2, 2),),
+        (_maps(18, 5, 1, 1, 3, 3),),
+        (_maps(19, 2, 2, 3, 2, 2),),
     ],
     mistakes=[
         wrong(
@@ -618,6 +769,27 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             "residual",
             "Rows have to sum to 1 again: divide by 2.",
             residual="added",
+        ),
+        wrong(
+            "the first layer gets no residual path",
+            "residual",
+            "Every layer is mixed with the identity: start from the identity, not from maps[0].",
+            residual="not in the first",
+        ),
+        wrong(
+            "columns are made to sum to 1, not rows",
+            "residual",
+            "A row of a map shares out 1 among its keys: divide map + identity by 2, or by the "
+            "sums of its rows.",
+            residual="by columns",
+        ),
+        wrong(
+            "the residual path leads from the words, not from the layer below",
+            "residual",
+            "Each layer passes on what it was given: mix its map with the identity first, and then "
+            "multiply.",
+            residual="of the words",
+            join="product",
         ),
         wrong(
             "the heads are summed",
@@ -643,6 +815,12 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             "A later layer reads what earlier ones mixed: multiply the matrices.",
             join="mean",
         ),
+        wrong(
+            "only the first and the last layer are multiplied",
+            "block order",
+            "All layers belong to the product, also where there are more than two.",
+            join="ends",
+        ),
     ],
     hints=[
         "Start with the identity (T, T): before the first layer each place holds its own word.",
@@ -663,6 +841,9 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             for text in maps.mean(2).transpose(0, 1)
         ]),
         lambda maps: _product(list(0.5 * (maps.mean(2) + torch.eye(maps.shape[-1])))),
+        lambda maps: _product(
+            [m / m.sum(-1, keepdim=True) for m in maps.mean(2) + torch.eye(maps.shape[-1])]
+        ),
     ],
 )  # fmt: skip
 def rolled_out(maps):

@@ -15,6 +15,12 @@ NOTEBOOK = "20_tokens"
 def _merged(
     ids, pair, new, *, start="left", where="all", order="as given", second="gone", end="kept"
 ):
+    if where == "as text":
+        text = " ".join(map(str, ids)).replace(f"{pair[0]} {pair[1]}", str(new))
+        return [int(x) for x in text.split()]
+    if where == "alone":
+        return [new if i in pair else i for i in ids]
+
     def fits(i):
         two = (ids[i], ids[i + 1])
         return two == tuple(pair) or order == "any" and two == tuple(pair)[::-1]
@@ -101,6 +107,26 @@ def _merged(
             "merges",
             "Two ids become one, so the list gets shorter.",
             second="replaced",
+        ),
+        wrong(
+            "ids are replaced without their partner",
+            "merges",
+            "An id of the pair that stands alone stays: only both, in this order, are merged.",
+            where="alone",
+            start="left",
+            order="as given",
+            second="gone",
+            end="kept",
+        ),
+        wrong(
+            "ids are compared as text",
+            "merges",
+            "As text, `12 3` holds `2 3`, and `2 30` begins like it: compare numbers.",
+            where="as text",
+            start="left",
+            order="as given",
+            second="gone",
+            end="kept",
         ),
         wrong(
             "the last id is lost",
@@ -213,6 +239,8 @@ def _next(
         ([[1, 5], [5, 1], [2, 3]], [3, 3, 4]),
         ([[5, 1], [1, 5], [1, 6], [6, 1, 4]], [1, 2, 3, 2]),
         ([[8, 2, 8, 2, 8], [4, 6]], [3, 4]),
+        ([[10, 3], [2, 9], [2, 4]], [3, 3, 3]),  # one left id twice
+        ([[10, 3], [9, 4]], [2, 2]),  # as text 10 comes before 9
     ],
     mistakes=[
         wrong(
@@ -390,7 +418,9 @@ def _chosen(choose, pairs, ranks):
     return (max if choose == "last learned" else min)(pairs, key=ranks.get)
 
 
-def _encoded(word, merges, *, choose="first learned", rounds="all", first=256):
+def _encoded(
+    word, merges, *, choose="first learned", rounds="all", first=256, where="all", at="all"
+):
     ranks = {tuple(pair): k for k, pair in enumerate(merges)}
     spelled = {}
 
@@ -411,11 +441,13 @@ def _encoded(word, merges, *, choose="first learned", rounds="all", first=256):
                     out.append(pieces[piece] - 256 + first if n > 1 else word[i])
                     i += n
                     break
-    elif choose in ("backwards", "one place"):
+    elif choose == "backwards" or where == "first" or at != "all":
         out, numbers = list(word), range(len(merges))
-        where = "first" if choose == "one place" else "all"
+        form = {"last id lost": {"end": "lost"}, "from the right": {"start": "right"}}.get(at, {})
         for k in reversed(numbers) if choose == "backwards" else numbers:
-            out = _merged(out, merges[k], first + k, where=where)
+            before, out = out, _merged(out, merges[k], first + k, where=where, **form)
+            if rounds == "one" and out != before:
+                break
     else:
         out = list(word)
         while pairs := [p for p in zip(out, out[1:]) if p in ranks]:
@@ -482,7 +514,22 @@ def _encoded(word, merges, *, choose="first learned", rounds="all", first=256):
             "each merge is applied at one place only",
             "merges",
             "A merge joins its pair wherever it stands in the word.",
-            choose="one place",
+            where="first",
+            at="all",
+        ),
+        wrong(
+            "each merge loses the last id",
+            "off by one",
+            "A loop over pairs ends one id early: an id at the end that joins no pair stays.",
+            at="last id lost",
+            choose="first learned",
+        ),
+        wrong(
+            "each merge runs from right to left",
+            "merges",
+            "Of [7, 7, 7] the first two are joined: go from left to right.",
+            at="from the right",
+            choose="first learned",
         ),
         wrong(
             "only one merge is applied",
@@ -604,6 +651,21 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
     elif halves == "shown":
         whole = [b"".join(pieces[: i + 1]).decode(errors="replace") for i in range(len(pieces))]
         texts = [text[len(before) :] for before, text in zip(["", *whole], whole)]
+    elif holds in ("letters", "one byte", "until shown", "new text"):
+        texts, waiting, before = [], b"", ""
+        for piece in pieces:
+            waiting += piece
+            text = waiting.decode(errors="ignore")
+            if holds == "new text":
+                texts.append(text.replace(before, "") if before else text)
+                before = text
+                continue
+            texts.append(text)
+            waiting = {
+                "letters": waiting[len(text) :],
+                "one byte": waiting[len(text.encode()) :][-1:],
+                "until shown": b"" if text else waiting,
+            }[holds]
     elif holds == "pieces":
         texts, waiting = [], b""
         for piece in pieces:
@@ -617,7 +679,12 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
         decoder = codecs.getincrementaldecoder("utf-8")()
         texts = [decoder.decode(piece) for piece in pieces]
     if says == "all":
-        return ["".join(texts[: i + 1]) for i in range(len(texts))]
+        return whole if halves == "shown" else ["".join(texts[: i + 1]) for i in range(len(texts))]
+    if says == "stripped":
+        whole = ["".join(texts[: i + 1]).strip() for i in range(len(texts))]
+        return [text[len(before) :] for before, text in zip(["", *whole], whole)]
+    if says == "something":
+        return [text for text in texts if text]
     if says == "at the end":
         return [""] * (len(texts) - 1) + ["".join(texts)]
     return texts
@@ -651,6 +718,8 @@ def _with_dots(answer, pieces):
         ([b" Tom", b" a", b" dit"],),
         ([b"\xe9\x9d", b"\xa2\xe5\x8c", b"\x85", b"!"],),
         ([b"a\xf0\x9f", b"\x8d\x9eb", b"\xc3", b"\xa9"],),
+        ([b"ha", b" ha", b" h\xc3", b"\xa9", b"\xc3\xa9", b"ha"],),
+        ([b"\xf0", b"\x9f", b"\x8d", b"\x9e", b"\xe5\x8c\x85"],),
     ],
     mistakes=[
         wrong(
@@ -676,6 +745,42 @@ def _with_dots(answer, pieces):
             "bytes",
             "Of `caf\\xc3` the letters `caf` can be shown at once; only \\xc3 has to wait.",
             holds="pieces",
+        ),
+        wrong(
+            "shown characters are counted where bytes are due",
+            "bytes",
+            "What is shown is to be cut off the bytes that wait: é is one character and two bytes.",
+            holds="letters",
+        ),
+        wrong(
+            "only one byte waits",
+            "bytes",
+            "Of a character of four bytes up to three may have come: all of them wait.",
+            holds="one byte",
+        ),
+        wrong(
+            "half a character is dropped when something is shown before it",
+            "bytes",
+            "Of `caf\\xc3` the letters are shown, and \\xc3 has to stay for the next piece.",
+            holds="until shown",
+        ),
+        wrong(
+            "text that was shown is removed wherever it occurs",
+            "bytes",
+            "What is new may read like what was there: cut off the length of what was shown.",
+            holds="new text",
+        ),
+        wrong(
+            "spaces at the ends are lost",
+            "bytes",
+            "The space between two words comes at the end or the beginning of a piece: show it.",
+            says="stripped",
+        ),
+        wrong(
+            "a piece that completes nothing has no entry",
+            "bytes",
+            "One string for each piece: an empty one where nothing is complete.",
+            says="something",
         ),
         wrong(
             "the whole text so far is given each time",
@@ -759,6 +864,8 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
              "tens": total / math.log(10)}[unit]  # fmt: skip
     size = {"bytes": len(text.encode()), "characters": len(text), "words": len(text.split()),
             "tokens": len(losses), "bits": 8 * len(text.encode()),
+            "utf-16": len(text.encode("utf-16")),
+            "without spaces": len("".join(text.split()).encode()),
             "stripped": len(text.strip().encode())}[over]  # fmt: skip
     return total / size if way == "down" else size / total
 
@@ -805,6 +912,19 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
             "bytes",
             "The model has to write them, too: count all bytes of the text.",
             over="stripped",
+        ),
+        wrong(
+            "spaces are left out",
+            "bytes",
+            "The model has to write them, too: count all bytes of the text.",
+            over="without spaces",
+        ),
+        wrong(
+            "the text is encoded in UTF-16",
+            "bytes",
+            "Asked is UTF-8, what text.encode() gives; UTF-16 takes two bytes a letter, and two to "
+            "begin.",
+            over="utf-16",
         ),
         wrong(
             "it is divided by the number of words",

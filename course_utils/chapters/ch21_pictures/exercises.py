@@ -20,6 +20,14 @@ def _patches(
         return picture.reshape(channels, -1, patch * patch).transpose(0, 1).flatten(1)
     if kept == "reshaped":
         return picture.reshape(-1, channels * patch * patch)
+    if kept == "spread":
+        grid = picture.unflatten(1, (patch, -1)).unflatten(3, (patch, -1))
+        return grid.permute(2, 4, 0, 1, 3).flatten(2).flatten(0, 1)
+    if kept == "no edge":
+        picture = picture[:, : picture.shape[1] - patch, : picture.shape[2] - patch]
+    if kept == "grid first":
+        grid = picture.unfold(1, patch, patch).unfold(2, patch, patch)
+        return grid.reshape(-1, channels * patch * patch)
     stride = {"whole": patch, "one": 1}[step]
     grid = picture.unfold(1, patch, stride).unfold(2, patch, stride)  # (C, h, w, p, p)
     if pixels == "columns":
@@ -29,6 +37,9 @@ def _patches(
     grid = grid.permute(1, 2, 3, 4, 0) if inside == "last" else grid.permute(1, 2, 0, 3, 4)
     found = grid.flatten(0, 1)  # (N, C, p, p)
     return found.flatten(1) if flat else found
+
+
+_AS_SQUARES = {"order": "rows", "pixels": "rows", "inside": "first"}
 
 
 @exercise(
@@ -57,6 +68,29 @@ def _patches(
             "from each of several lines. Split both axes first, then bring the pieces together.",
             {"kept": "reshaped"},
             kept="lines",
+            **_AS_SQUARES,
+        ),
+        wrong(
+            "a patch takes pixels from all over the picture",
+            "patches",
+            "Line y is line y % patch of grid row y // patch: split H into (H / patch, patch), in "
+            "this order.",
+            kept="spread",
+            **_AS_SQUARES,
+        ),
+        wrong(
+            "the last row and the last column of patches are missing",
+            "off by one",
+            "range stops before its end: the last patch begins at H - patch, so end at H.",
+            kept="no edge",
+        ),
+        wrong(
+            "each channel is cut into patches of its own",
+            "patches",
+            "One row holds a square of all channels: bring the axes of the grid before that of the "
+            "channels, then reshape.",
+            kept="grid first",
+            **_AS_SQUARES,
         ),
         wrong(
             "the patches follow each other column by column",
@@ -224,9 +258,12 @@ def _sequence(patches, class_token, positions, *, at="front", own=True, added="a
         return patches + class_token + (positions[1:] if added == "all" else 0)
     if added == "never":
         positions = torch.zeros_like(positions)
+    if added == "class last":
+        positions = positions.roll(1, 0)
     if not own:
         rest = {"all": positions[1:], "first N": positions[:number]}.get(added, positions[1:])
-        positions = torch.cat([torch.zeros_like(positions[:1]), rest])
+        none = torch.zeros_like(positions[:1])
+        positions = torch.cat([none, rest] if at == "front" else [rest, none])
     parts = [token, patches] if at == "front" else [patches, token]
     return torch.cat(parts, dim=1) + positions
 
@@ -272,6 +309,13 @@ def _sequence(patches, class_token, positions, *, at="front", own=True, added="a
             added="all",
         ),
         wrong(
+            "the class token gets the last position",
+            "class token",
+            "positions[0] is the class token's, and those of the patches begin at 1.",
+            added="class last",
+            own=True,
+        ),
+        wrong(
             "the positions are not added",
             "position",
             "Without them the encoder sees a bag of patches.",
@@ -306,7 +350,12 @@ def sequence_of(patches, class_token, positions):
     return torch.cat([first, patches], dim=1) + positions
 
 
-def _mean(encoded, real, *, over="patches", hidden=True, divide="real", shift=0, way="mean"):
+def _mean(
+    encoded, real,
+    *, over="patches", hidden=True, divide="real", shift=0, way="mean", order="any",
+):  # fmt: skip
+    if order == "first":
+        real = torch.arange(real.shape[1]) < real.sum(1, keepdim=True)
     if way == "token":
         return encoded[:, 0]
     patches = encoded[:, 1:] if shift == 0 else encoded[:, :-1]
@@ -319,6 +368,8 @@ def _mean(encoded, real, *, over="patches", hidden=True, divide="real", shift=0,
     if divide == "sum":
         return total
     count = keep.sum(1, keepdim=True) if divide == "real" else keep.shape[1]
+    if divide == "not 0":
+        count = (patches * keep[..., None] != 0).sum(1)
     return total / count
 
 
@@ -337,7 +388,7 @@ def _mean(encoded, real, *, over="patches", hidden=True, divide="real", shift=0,
     reference=_mean,
     probes=[
         (
-            torch.tensor([[[9.0, 9.0], [1.0, 2.0], [3.0, 4.0], [50.0, 60.0]]]),
+            torch.tensor([[[9.0, 9.0], [1.0, 0.0], [3.0, 4.0], [50.0, 60.0]]]),
             torch.tensor([[True, True, False]]),
         ),
         (*draw(5, (2, 5, 3)), torch.tensor([[True] * 4, [False, True, False, True]])),
@@ -353,7 +404,6 @@ def _mean(encoded, real, *, over="patches", hidden=True, divide="real", shift=0,
             "The class token is no part of the picture: the patches begin at 1.",
             over="all",
             shift=0,
-            way="mean",
         ),
         wrong(
             "empty patches are in the mean",
@@ -366,14 +416,24 @@ def _mean(encoded, real, *, over="patches", hidden=True, divide="real", shift=0,
             "averaging",
             "What is in the count has to be in the sum: divide by the number of real ones.",
             divide="all",
-            way="mean",
         ),
         wrong(
             "the sum is not divided",
             "averaging",
             "A mean is a sum, divided by how many were summed.",
             divide="sum",
-            way="mean",
+        ),
+        wrong(
+            "numbers that are 0 are not counted",
+            "averaging",
+            "A real patch may hold a 0: count where `real` is True, not what differs from 0.",
+            divide="not 0",
+        ),
+        wrong(
+            "the first patches are taken, as many as are real",
+            "averaging",
+            "The real ones may stand anywhere: choose by `real`, not by how many there are.",
+            order="first",
         ),
         wrong(
             "`real` is off by one",
@@ -387,12 +447,18 @@ def _mean(encoded, real, *, over="patches", hidden=True, divide="real", shift=0,
             "class token",
             "Here the patches themselves are averaged; the class token at 0 is left out.",
             way="token",
+            over="patches",
+            hidden=True,
+            divide="real",
+            shift=0,
+            order="any",
         ),
         wrong(
             "the largest value is taken, not the mean",
             "averaging",
             "Add up the real patches and divide by their number.",
             way="max",
+            divide="real",
         ),
     ],
     hints=[
@@ -428,9 +494,11 @@ def _parameters(
     }[grid]
     pixels = patch * patch if area else patch
     inputs = pixels * (channels if colours else 1)
-    linear = inputs * d + (d if bias else 0)
-    positions = (number + 1 if own else number) * d
-    return linear, d if token else 0, positions if table == "used" else 0
+    linear = inputs * d + {True: d, False: 0, "of the pixels": inputs}[bias]
+    read = number + 1 if own else number
+    positions = {"used": read * d, "left out": 0, "one number": read}[table]
+    words = {True: d, False: 0, "for each patch": number * d, "one number": 1}[token]
+    return linear, words, positions
 
 
 @exercise(
@@ -466,9 +534,28 @@ def _parameters(
             token=False,
         ),
         wrong(
+            "the class token is counted as one number",
+            "class token",
+            "It is a vector like those of the patches: d numbers.",
+            token="one number",
+        ),
+        wrong(
+            "each patch is given a class token",
+            "class token",
+            "One class token serves the whole picture: d numbers.",
+            token="for each patch",
+        ),
+        wrong(
+            "each position is counted as one number",
+            "position",
+            "A learned position is a vector of d numbers, to be added to a vector of d numbers.",
+            table="one number",
+        ),
+        wrong(
             "the bias of the linear map is missing",
             "counting",
             "A linear map into d features has d numbers of bias.",
+            {"bias": "of the pixels"},
             bias=False,
         ),
         wrong(
@@ -531,6 +618,7 @@ def embedding_parameters(height, width, channels, patch, d):
 def _resized(
     positions, old, new, *,
     token="kept", grid="own", features="moved", mode="bilinear", corners=False, at="front",
+    back="moved",
 ):  # fmt: skip
     d = positions.shape[1]
     rest = positions[1:] if token != "last" else positions[:-1]
@@ -544,9 +632,11 @@ def _resized(
             image = rest.T.reshape(1, d, rows, columns)
         else:
             image = rest.reshape(1, d, rows, columns)
-        options = {"align_corners": corners} if mode == "bilinear" else {}
+        options = {"align_corners": corners} if mode != "nearest" else {}
         image = F.interpolate(image, size=tuple(new), mode=mode, **options)
         found = image[0].flatten(1).T
+    if back == "reshaped":
+        found = found.T.reshape(-1, d)
     if token == "dropped":
         return found
     return torch.cat([first, found] if at == "front" else [found, first])
@@ -603,7 +693,10 @@ def _resized(
             "features and places are mixed",
             "patches",
             "A reshape of (N, d) into (d, rows, columns) reads the numbers in the wrong order: the "
-            "features are the last axis and have to be moved to the front first.",
+            "features are the last axis; move them to the front first, and back to the end "
+            "afterwards.",
+            {"back": "reshaped"},
+            {"back": "reshaped", "features": "moved"},
             features="reshaped",
             mode="bilinear",
         ),
@@ -615,6 +708,13 @@ def _resized(
             mode="line",
             grid="own",
             features="moved",
+            corners=False,
+        ),
+        wrong(
+            "the blend is bicubic",
+            "position",
+            "Asked is mode=\"bilinear\", which blends the nearest old positions alone.",
+            mode="bicubic",
             corners=False,
         ),
         wrong(
