@@ -16,6 +16,7 @@ from course_utils.checker.slips import EXPRESSIONS, is_docstring, statements
 
 _CODES = (ast.FunctionDef, ast.ClassDef, ast.Lambda)
 _NOT_READ = ("decorator_list", "returns", "annotation", "bases", "defaults", "kw_defaults")
+_PUTS = {"append", "extend", "insert", "add", "setdefault", "update", "__setitem__"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,8 @@ class Code:
 
     def _of_function(self, function: ast.AST, rank: int) -> Iterator[Edit]:
         names, own = _local_names(function), _attributes(function)
+        grown, put = _grown(function)
+        kept = [n for n in names if n not in grown]
         for parent, field, value in _fields(function):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 for words, statement, new in statements(value) if rank == 1 else ():
@@ -78,7 +81,8 @@ class Code:
             for i, node in enumerate(value if isinstance(value, list) else [value]):
                 if _is_read(node):
                     seen = {ast.dump(node)}
-                    for words, new in EXPRESSIONS[rank](node, names, own):
+                    fitting = kept if id(node) in put else names
+                    for words, new in EXPRESSIONS[rank](node, fitting, own):
                         if (text := ast.dump(new)) not in seen:
                             seen.add(text)
                             at = i if isinstance(value, list) else None
@@ -118,7 +122,8 @@ def _fields(function: ast.AST) -> Iterator[tuple[ast.AST, str, Any]]:
         if isinstance(parent, (ast.JoinedStr, ast.arguments)) or is_docstring(parent):
             continue
         for field, value in ast.iter_fields(parent):
-            if field not in _NOT_READ:
+            changed = field == "value" and isinstance(getattr(parent, "ctx", None), ast.Store)
+            if field not in _NOT_READ and not changed:  # x in x[0] = 1, w in w.grad = None
                 yield parent, field, value
                 below = value if isinstance(value, list) else [value]
                 todo += [n for n in below if isinstance(n, ast.AST) and not isinstance(n, _CODES)]
@@ -141,6 +146,28 @@ def _local_names(function: ast.AST) -> list[str]:
     return [
         n for n in dict.fromkeys([*(a.arg for a in function.args.args), *stored]) if n != "self"
     ]
+
+
+def _grown(function: ast.AST) -> tuple[set[str], set[int]]:
+    """The containers that something is put into, and the expressions inside of what is put.
+
+    None of the former may stand in one of the latter: a list that holds itself, made into a
+    tensor, ends the process.
+    """
+    grown: set[str] = set()
+    put: set[int] = set()
+    for n in ast.walk(function):
+        if isinstance(n, ast.Call) and getattr(n.func, "attr", "") in _PUTS:
+            into, inside = n.func.value, [*n.args, *(k.value for k in n.keywords)]
+        elif isinstance(n, ast.AugAssign):
+            into, inside = n.target, [n.value]
+        elif isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Subscript):
+            into, inside = n.targets[0], [n.value]
+        else:
+            continue
+        grown |= {x.id for x in ast.walk(into) if isinstance(x, ast.Name)}
+        put |= {id(x) for part in inside for x in ast.walk(part)}
+    return grown, put
 
 
 def _attributes(function: ast.AST) -> list[str]:

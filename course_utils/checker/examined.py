@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise, Mistake
+from course_utils.checker.generic_inputs import part_of
 from course_utils.checker.runner import Run, Session, outcome, run_answer
 from course_utils.checker.values import Gap, Raised, gap, numbers_in
 from course_utils.checker.verdict import Case, asks_for_a_set, outcome_of, typed
@@ -60,14 +61,17 @@ class Examined:
             ),
         )
 
-    def _holds(self, some: tuple[Mistake, ...]) -> bool:
+    def _holds(self, some: tuple[Mistake, ...], part: Any = None) -> bool:
         """Whether mistakes that explain the probes explain further inputs as well.
 
         On generic inputs, and on those that may be shown, they give what came; where numbers are
-        large they are not wrong where the answer is right.
+        large they are not wrong where the answer is right. `part` is the key of one part of the
+        outcomes, and none of all.
         """
-        for args, due, came, as_given in self._further:
-            (made,) = self._right([args], some)
+        for args, *outcomes, as_given in self._further:
+            outcomes += self._right([args], some)
+            kept = [part_of(x, part) for x in outcomes]
+            due, came, made = outcomes if any(x is None for x in kept) else kept
             if as_given and gap(made, came).size > 1 and not isinstance(made, Raised):
                 return False
             if not as_given and gap(due, came).size <= 1 < gap(due, made).size:

@@ -118,5 +118,7 @@ def part_of(result: Any, key: Any) -> Any:
         return result
     if isinstance(result, dict):
         return result.get(key)
+    if not key.startswith("entry "):
+        return None
     k = int(key.removeprefix("entry "))
     return result[k] if isinstance(result, list) and k < len(result) else None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from course_utils.checker.by_part import name_each_part, name_three, what_does_not_hold
 from course_utils.checker.examined import Examined
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
@@ -65,7 +66,7 @@ def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> V
     for run, args in zip(every, [*exercise.probes, *exercise.probes[:1] * 2]):
         if run and run.timed_out:
             return _out_of_time(session, args, seconds)
-    return _Judge(exercise, answer, session, end).verdict()
+    return _Judge(exercise, answer, session, end + session.loaded).verdict()
 
 
 def _unsuitable(exercise: Exercise, answer: Any) -> str:
@@ -101,6 +102,13 @@ class _Judge(Examined):
         named, complete = name_mistakes(
             self.exercise, self.given, self.end - BUDGET / 3, self._holds
         )
+        lacking = () if named else what_does_not_hold(self.exercise, self.given)
+        of_parts: tuple[str, ...] = ()
+        if not named and not lacking and self.exercise.kind != "value":
+            explained = self.exercise, self.given, self.end - BUDGET / 4, self._holds
+            named, of_parts = name_each_part(*explained)
+            named = named or (name_three(*explained) if of_parts else ())
+            complete = True
         i = self._telling(named)
         case, found = self._small(i, named)
         if named:
@@ -109,6 +117,9 @@ class _Judge(Examined):
             return dataclasses.replace(self._wrong(case, "mistake", named), whole=complete)
         if self.exercise.kind == "value":
             return self._wrong_value(case)
+        if lacking or of_parts:
+            self.facts = [*lacking, *self.facts]
+            return self._wrong(case, measured=of_parts)
         return self._without_a_name(i, case, found)
 
     def _wrong(self, case: Case | None, status="wrong", named=(), measured=()) -> Verdict:
@@ -195,7 +206,7 @@ class _Judge(Examined):
 
     def _without_a_name(self, i: int, case: Case, found: Gap) -> Verdict:
         run = self.session.runs[i]
-        due_things, said = _things_due(self.exercise), ""
+        due_things, said = _things_due(self.exercise, i), ""
         if None not in (due_things, run.things) and due_things[0] != run.things:
             said = f"it returns {run.form}; due {due_things[1]}"
         if run.form == "None" and (said or not isinstance(case.given, Raised)):
@@ -204,8 +215,12 @@ class _Judge(Examined):
             self.facts.insert(0, said)
             return self._wrong(None)
         repeats = gap(self.given[0], self.session.repeated.value).size <= 1
-        first = self.exercise.probes[i]
-        change = self._repaired(first) if repeats and not found.of_kind else ""
+        look = repeats and not found.of_kind
+        change = self._repaired(self.exercise.probes[i]) if look else ""
+        if not change and repeats:
+            end = self.end - BUDGET / 12
+            if three := name_three(self.exercise, self.given, end, self._holds):
+                return self._wrong(case, "mistake", three)
         if not change and repeats and not isinstance(case.given, Raised) and not found.of_form:
             change = self._known_and_more()
         if isinstance(case.given, Raised):
@@ -259,11 +274,11 @@ class _Judge(Examined):
 
 
 @functools.cache
-def _things_due(exercise: Exercise) -> tuple[int, str] | None:
-    """How many things the solution returns, and that in words; None where it does not matter."""
+def _things_due(exercise: Exercise, i: int) -> tuple[int, str] | None:
+    """How many things the solution returns on probe `i`, and that in words; None for any number."""
     watch = Watch(exercise.solution)
     with watch.returns_noted() as answer:
-        outcome(exercise.play, answer, exercise.probes[0], 0)
+        outcome(exercise.play, answer, exercise.probes[i], i)
     due = things(watch.returned)
     words = "is one tensor" if isinstance(watch.returned, Tensor) else f"are {due} things"
     return None if due is None else (due, "is one thing" if due == 1 and "are" in words else words)

@@ -83,7 +83,10 @@ def repair(
             near = [
                 e
                 for e, x in zip(edits, first)
-                if _SWAP.search(e.words) and x and gap(made, x[0]).size <= 1
+                if _SWAP.search(e.words)
+                and not _switches_off(e)
+                and x
+                and gap(made, x[0]).size <= 1
             ]
             jobs = [
                 _job(exercise, code, e, inputs, lambda i, m=mistake: due((m,), i)) for e in near
@@ -160,6 +163,11 @@ def _only_computes(code: Code) -> bool:
     }
     imports = any(isinstance(n, (ast.Import, ast.ImportFrom)) for n in ast.walk(code.tree))
     return not imports and not names & _MORE_THAN_COMPUTING
+
+
+def _switches_off(edit: Edit) -> bool:
+    """A limit moved so far that what it guards happens always or never."""
+    return edit.words == _NUMBER and isinstance(getattr(edit.node, "value", None), float)
 
 
 def _place(good: list[Edit], code: Code) -> str:

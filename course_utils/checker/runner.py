@@ -22,10 +22,11 @@ import torch
 from course_utils.checker import errors
 from course_utils.checker.side_effects import global_state_kept, quiet
 from course_utils.checker.values import Raised, freeze, fresh, unchanged
-from course_utils.checker.watch import Watch, described, things
+from course_utils.checker.watch import Watch, described, loads, things
 
 SECONDS = 2.0  # of computing, for all the runs of an answer
 _PATIENCE = 10  # by the clock, times that, for one that waits or a machine that is busy
+_LOADING = 30.0  # seconds of loading modules that do not count, in one check
 _GRACE = 0.5  # how long a thread may take to give up, and then to fall asleep
 _STACK = 32 * 2**20  # bytes; threads get only 512 kB on macOS
 # There `while True: try: ... except: ...` stops all threads.
@@ -81,6 +82,7 @@ class Session:
     watch: Watch | None = None
     printed: str = ""
     warned: tuple[str, ...] = ()
+    loaded: float = 0.0  # seconds that went into loading modules
     stuck: bool = False
     interrupted: bool = False
 
@@ -108,7 +110,7 @@ def run_answer(
     with quiet() as notepad:
         _start(worker)
         try:
-            _wait(worker, seconds)
+            session.loaded = _wait(worker, seconds)
         except KeyboardInterrupt:
             session.interrupted = True
         session.stuck = worker.is_alive() and not _stop(worker)
@@ -182,11 +184,21 @@ def _start(worker: threading.Thread) -> None:
         threading.stack_size(usual)
 
 
-def _wait(worker: threading.Thread, seconds: float) -> None:
-    """Join in short steps, so that interrupting the kernel works on Windows too."""
+def _wait(worker: threading.Thread, seconds: float) -> float:
+    """Join in short steps, so that interrupting the kernel works on Windows too.
+
+    What modules take to load does not count: cut off they stay half loaded. Returns those seconds.
+    """
     end, latest = time.process_time() + seconds, time.monotonic() + _PATIENCE * seconds
-    while worker.is_alive() and time.process_time() < end and time.monotonic() < latest:
+    loaded, now = 0.0, time.process_time()
+    while worker.is_alive() and now < end + loaded and time.monotonic() < latest + _LOADING:
         worker.join(0.02)
+        before, now = now, time.process_time()
+        if loaded < _LOADING and loads(worker.ident):
+            loaded += now - before
+        elif time.monotonic() > latest + loaded * _PATIENCE:
+            break
+    return loaded
 
 
 def _stop(worker: threading.Thread) -> bool:
@@ -253,7 +265,8 @@ def _work(
                 run.value = Raised(type(error).__name__, _message(error))
                 run.where, tips = errors.place(error, watch.answer)
                 run.tips = tuple(tips)
-            run.things, run.form = things(watch.returned), described(watch.returned)
+            if not run.where:  # it came back, whatever was then made of it
+                run.things, run.form = things(watch.returned), described(watch.returned)
             pairs = enumerate(zip(before, given))
             run.changed = tuple(i for i, (a, b) in pairs if not unchanged(a, b))
             run.timed_out = False

@@ -117,6 +117,7 @@ _TURNS = (  # what a slip of arithmetic makes of a number
     ("a minus is in the wrong place", lambda x: -x),
     ("a factor of 2 is too many", lambda x: 2 * x),
     ("a factor of 2 is missing", lambda x: x / 2),
+    ("it is given in percent, and the share itself is due", lambda x: 100 * x if x < 1 else -x),
 )
 
 
@@ -179,6 +180,9 @@ def typed_fact(exercise: Exercise, given: Any) -> str:
         what = ("letter" if isinstance(due, str) else "number") + "s" * (size > 1)
         if len(given) != size:
             return f"{size} {what} {'are' if size > 1 else 'is'} asked"
+        if size == 1 and isinstance(due, str):
+            letters = sorted({x for x in known if len(x) == 1})
+            return "" if given in letters else f"one of the letters {', '.join(letters)} is asked"
         once = isinstance(due, str) and all(Counter(x) == Counter(due) for x in known)
         if once and Counter(given.lower()) != Counter(due.lower()):
             return f"each of the letters {', '.join(sorted(due))} stands once"

@@ -88,6 +88,14 @@ class _Calls(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+def loads(thread: int) -> bool:
+    """Whether a thread is just loading a module."""
+    frame = sys._current_frames().get(thread)
+    while frame and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
+
+
 def things(returned: Any) -> int | None:
     """How many things were returned; None where that is a matter of taste, as with numbers."""
     if returned is None or isinstance(returned, (Tensor, nn.Module, float, int, str)):

@@ -26,6 +26,7 @@ from course_utils.checker.resized import (
 )
 from course_utils.checker.runner import outcome
 from course_utils.checker.side_effects import global_state_kept
+from course_utils.checker.special_inputs import are_amounts, of_lengths
 from course_utils.checker.stated_sizes import as_stated, axes_of, tensors_in
 from course_utils.checker.values import Raised, gap
 
@@ -64,7 +65,8 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     forms = set()
     for i, value in enumerate(probe):
         name = exercise.argument(i)
-        for words, new in (*_of_floats(value), *_of_masks(value), *_of_rows(value)):
+        made = (*_of_floats(value), *_of_masks(value), *_of_rows(value))
+        for words, new in (*made, *of_lengths(name, value, probe)):
             yield f"where `{name}` {words}", (*probe[:i], new, *probe[i + 1 :])
         if _both_signs(value):
             for words, new in (_longer(exercise, probe, i, axis) for axis in range(value.dim())):
@@ -136,6 +138,8 @@ def _of_floats(value: Any) -> Iterator[tuple[str, Any]]:
         yield f"is {FAR:.0f} times as large", value * FAR
         yield f"is {NEAR} times as large", value * NEAR
         yield f"is {VERY_FAR:.0f} times as large", value * VERY_FAR
+    elif are_amounts(value):
+        yield f"is {FAR:.0f} times as large", [x * FAR for x in value]
 
 
 def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:

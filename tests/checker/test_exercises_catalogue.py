@@ -312,6 +312,17 @@ def test_no_exercise_hides_a_piece_of_the_library():
     assert not taken & BY_NAME.keys()
 
 
+@every_exercise
+def test_no_known_mistake_is_a_fault_of_its_own_reference(exercise):
+    """An error by which a mistake is known is one that a learner's code would raise."""
+    for mistake in exercise.mistakes if exercise.kind != "value" else ():
+        for i in range(len(exercise.probes)):
+            made = outcome_of(exercise, (mistake,), i)
+            if isinstance(made, Raised):
+                own = {"KeyError", "NameError", "UnboundLocalError", "AssertionError"}
+                assert made.type_name not in own, (mistake, made)
+
+
 def test_errors_of_probes_are_meant():
     """The reference itself never raises."""
     for exercise in EXERCISES:

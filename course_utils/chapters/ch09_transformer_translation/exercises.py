@@ -19,12 +19,13 @@ def _masks(source, target, pad, *, cross="source", zero="nowhere", made_of="targ
     target_pad = 0 if zero in ("both", "target") else pad
     pad = 0 if zero in ("both", "source") else pad
     keys = target != target_pad
+    is_real = {"by size": source > pad, "by size, turned": source < pad}.get(zero, source != pad)
     if made_of != "target":  # an error, unless the two are equally long
         _ = (source != pad)[:, None, None] & torch.ones(2 * target.shape[1:]).bool()
-        keys = source != pad if made_of == "source" else keys
+        keys = is_real if made_of == "source" else keys
     own = visible_keys(keys.sum(1), target.shape[1], heads=heads, **switches)
-    real = {"source": source != pad, "target": target != target_pad, "inverted": source == pad}
-    words = real.get(cross, source != pad)[:, None, None]  # (B, 1, 1, S)
+    real = {"target": target != target_pad, "inverted": ~is_real}
+    words = real.get(cross, is_real)[:, None, None]  # (B, 1, 1, S)
     if cross == "none":
         words = torch.ones_like(words)
     if cross == "causal":
@@ -95,6 +96,13 @@ def _masks(source, target, pad, *, cross="source", zero="nowhere", made_of="targ
             {"zero": "source"},
             {"zero": "target"},
             zero="both",
+        ),
+        wrong(
+            "ids are compared by size with the id of padding",
+            "mask missing",
+            "Ids are names, not amounts: a real token is one that is not equal to pad.",
+            {"zero": "by size, turned"},
+            zero="by size",
         ),
         wrong(
             "the look at itself is hidden by the source's padding",
@@ -197,8 +205,10 @@ def _greedy(
     prefix="whole",
     bound=0,
     pick="best",
+    eos_id="given",
 ):
     tokens = [bos]
+    eos = eos if eos_id == "given" else 2
     limits = {"none": math.inf, "at least one": max(max_len, 1)}
     limit = limits[bound] if bound in limits else max_len + bound
     while len(tokens) - 1 < limit:
@@ -310,6 +320,12 @@ def _greedy_as_tensor(next_logits, bos, eos, max_len):
             "search",
             "argmin where argmax is due.",
             pick="worst",
+        ),
+        wrong(
+            "the id of <eos> is taken to be 2",
+            "stopping",
+            "The vocabulary decides which id it is; here it is the argument eos.",
+            eos_id="2",
         ),
         wrong(
             "the prefix does not start with <bos>",
@@ -937,10 +953,10 @@ def _one_table(source, target, table, positions, encoder, decoder, *, scale="inp
     }[scale]
 
     def enter(tokens, factor, here):
-        codes = positions[: tokens.shape[1]]
+        codes = positions[tokens if placed == "by token" else slice(tokens.shape[1])]
         if placed == "before the factor":
             return (table[tokens] + codes) * factor
-        return table[tokens] * factor + (codes if here else 0.0)
+        return table[tokens] * factor + (codes if here or placed == "by token" else 0.0)
 
     x = enter(source, factor[0], placed in ("both", "source"))
     levels = [x]
@@ -998,6 +1014,9 @@ def _one_table(source, target, table, positions, encoder, decoder, *, scale="inp
               "The decoder's tokens have places, too.", placed="source"),
         wrong("the source gets no positions", "position",
               "The encoder's tokens have places, too.", placed="target"),
+        wrong("the positions are read by token id", "position",
+              "Row t of `positions` belongs to place t, whatever token stands there.",
+              placed="by token"),
         wrong("the positions are multiplied by the root, too", "position",
               "The factor belongs to the words alone; add the positions afterwards.",
               placed="before the factor"),
@@ -1066,8 +1085,9 @@ def toy_decoder(seed, sees, vocabulary=5):
     table, places, W = draw(seed, (vocabulary, 4), (steps, 4), (4, vocabulary))
     if seed % 2:  # nothing shows in logit 0
         W[:, 0] = 0.0
-    else:  # the changes of all logits sum to 0
-        W -= W.mean(1, keepdim=True)
+    else:  # the changes of all logits sum to 0, and nothing shows in the last
+        W[:, -1] = 0.0
+        W[:, :-1] -= W[:, :-1].mean(1, keepdim=True)
 
     def logits_of(target):
         return torch.tanh(sees @ table[target] * 0.3 + places) @ W  # (1, T, V)
@@ -1084,6 +1104,8 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
         other = target.clone()
         if change == "that and all later":
             other[0, s:] = (other[0, s:] + 1) % vocabulary
+        elif type(change) is int:
+            other[0, s] = change % vocabulary
         else:
             other[0, s] = (other[0, s] + 1) % vocabulary
         after = logits_of(other)[0]
@@ -1093,6 +1115,10 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
             moved = (before - after).sum(-1).abs() > 1e-4
         elif judge == "logit 0":
             moved = (before - after)[:, 0].abs() > 1e-6
+        elif judge == "all":
+            moved = (before - after).abs().amin(-1) > 1e-6
+        elif judge == "rising":
+            moved = (after - before).amax(-1) > 1e-6
         else:
             moved = (before - after).abs().amax(-1) > 1e-6
         found[:, s] = moved
@@ -1101,7 +1127,7 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
     if change == "next only":
         found = found.triu(1).tril(1) | found.tril(0)
     keep = {"later": found.triu(1), "own too": found.triu(0), "all": found,
-            "earlier": found.tril(-1)}[which]  # fmt: skip
+            "earlier": found.tril(-1), "earlier, own too": found.tril()}[which]  # fmt: skip
     keep = keep if true == "leak" else ~keep
     return keep if layout == "t s" else keep.T
 
@@ -1122,7 +1148,7 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
         (toy_decoder(112, [[1, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1]]),
          torch.tensor([[0, 2, 4, 1]]), 5),
         (toy_decoder(113, [[1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 1, 1], [0, 1, 1, 1]]),
-         torch.tensor([[0, 1, 1, 3]]), 5),
+         torch.tensor([[0, 4, 0, 1]]), 5),
         (toy_decoder(114, [[1, 0, 0, 0, 1], [1, 1, 0, 0, 1], [1, 0, 1, 0, 1], [0, 0, 1, 1, 1],
                            [1, 0, 0, 1, 1]]), torch.tensor([[0, 4, 2, 3, 1]]), 5),
         (toy_decoder(115, [[1, 0, 1, 0], [0, 1, 0, 1], [0, 1, 0, 0], [1, 0, 1, 1]], 7),
@@ -1135,7 +1161,11 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
               "Output t may depend on input t: its answer stands at input t + 1.",
               which="own too"),
         wrong("the wrong side of the diagonal is reported", "mask direction",
-              "Later means s > t: right of the diagonal.", which="earlier"),
+              "Later means s > t: right of the diagonal.", {"which": "earlier, own too"},
+              which="earlier"),
+        wrong("a token may be changed into itself", "score",
+              "Where that id stands already nothing changes: take another one, (id + 1) % V.",
+              {"change": 1}, {"change": -1}, change=0),
         wrong("several tokens are changed at once", "mask direction",
               "Then you see that one of them leaks, not which. Change one at a time.",
               change="that and all later"),
@@ -1150,8 +1180,12 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
               "They may cancel: take absolute values first.", judge="summed"),
         wrong("only one logit is watched", "score",
               "A change may show in the others only; compare all of them.", judge="logit 0"),
+        wrong("all logits have to move", "score",
+              "Output t depends on s as soon as one of its logits moves: any, not all.",
+              judge="all"),
         wrong("rows and columns are swapped", "mask axis",
-              "Row t is the output, column s the input.", layout="s t"),
+              "Row t is the output, column s the input.",
+              {"layout": "s t", "which": "earlier"}, layout="s t"),
         wrong("True stands where nothing leaks", "mask meaning",
               "True = a leak: output t depends on a later input s.", true="safe"),
     ],
@@ -1215,7 +1249,8 @@ def _toy_translator(seed, vocabulary):
 
 
 def _mended(logits_of, source, target, pad, *, shift="one", loss="logits", padding="left out",
-            reduce="tokens"):  # fmt: skip
+            reduce="tokens", sign=-1, zero=False):  # fmt: skip
+    pad = 0 if zero else pad
     read, said = {
         "one": (target[:, :-1], target[:, 1:]),
         "none": (target, target),
@@ -1226,8 +1261,9 @@ def _mended(logits_of, source, target, pad, *, shift="one", loss="logits", paddi
     logits = logits_of(source, read)
     if loss == "softmax twice":
         logits = logits.softmax(-1)
-    each = -logits.log_softmax(-1).gather(-1, said[..., None])[..., 0]  # (B, T)
-    real = said != pad
+    log_probs = logits.log_softmax(1 if loss == "positions" else -1)
+    each = sign * log_probs.gather(-1, said[..., None])[..., 0]  # (B, T)
+    real = (read if padding == "of what is read" else said) != pad
     if padding == "counted":
         real = torch.ones_like(real)
     if padding == "in the count":
@@ -1278,6 +1314,16 @@ def _mended(logits_of, source, target, pad, *, shift="one", loss="logits", paddi
               "Positions whose next token is padding do not count.", padding="counted"),
         wrong("padding is left out of the sum, not of the count", "padding in the loss",
               "Divide by the number of real tokens.", padding="in the count"),
+        wrong("the tokens that are read say what is padding", "padding in the loss",
+              "A position counts where its next token is real: <eos> is read and padding said.",
+              padding="of what is read"),
+        wrong("the id of padding is taken to be 0", "padding in the loss",
+              "Which id is padding is said by the argument pad.", zero=True, loss="logits"),
+        wrong("the softmax runs over the positions", "softmax axis",
+              "At each position the probabilities over the vocabulary, the last axis, sum to 1.",
+              loss="positions"),
+        wrong("the minus sign is missing", "log probabilities",
+              "Log probabilities are negative, and a loss is minus their mean.", sign=1),
         wrong("the loss is a sum", "averaging",
               "As before it is a mean over tokens.", reduce="sum"),
         wrong("each sentence is averaged by itself", "averaging",
@@ -1456,6 +1502,9 @@ def _factor(step, steps, form):
         if step <= 100
         else min(1.0, max(0.01, (steps - step) / (0.3 * steps))),
         "twentieth": min(step / max(1, steps // 20), 1.0, (steps - step + 1) / (steps - end + 1)),
+        "just behind a third": min(
+            step / math.ceil((steps + 1) / 3), 1.0, 6 * (steps - step + 1) / steps
+        ),
         "half way": max(0.05, min(2 * step / steps, 1.0, 5 - 5 * step / steps)),
         "never falls": min(step / warm, 1.0),
         "no plateau": min(step / warm, (steps - step + 1) / (steps - warm + 1)),
@@ -1468,6 +1517,8 @@ def _factor(step, steps, form):
 
 def play_schedule(answer, steps):
     """What holds of the learning rates of all updates."""
+    if steps < 20:
+        raise ValueError("a training has 20 updates or more")
     rates = [float(answer(step, steps)) for step in range(1, steps + 1)]
     peak = max(rates)
     top = rates.index(peak)
@@ -1477,7 +1528,7 @@ def play_schedule(answer, steps):
         "all others are above 0": min(rates[1:]) > 0,
         "the largest is 1": abs(peak - 1) < 1e-2,
         "the first is at most half of it": rates[0] <= 0.5 * peak,
-        "the largest comes in the first third": 3 * top <= steps,
+        "the largest comes in the first third": 3 * (top + 1) <= steps,
         "it rises before and falls afterwards": up == sorted(up) and down == sorted(down)[::-1],
         "a third of all are 0.95 or more": 3 * sum(rate >= 0.95 for rate in rates) >= steps,
         "the last is at most a tenth": rates[-1] <= 0.1 * peak,
@@ -1501,7 +1552,7 @@ def play_schedule(answer, steps):
     """,
     reference=_schedule,
     play=play_schedule,
-    probes=[(20,), (100,), (1196,)],
+    probes=[(20,), (100,), (1196,), (29,)],
     mistakes=[
         wrong("the learning rate never changes", "learning rate",
               "It shall rise at the beginning and fall towards the end.", form="constant"),
@@ -1525,7 +1576,7 @@ def play_schedule(answer, steps):
               {"form": "first 100", "end": _END}, form="fixed warm-up"),
         wrong("the peak comes late", "learning rate",
               "The largest factor shall be reached in the first third.",
-              {"form": "half way", "end": _END},
+              {"form": "half way", "end": _END}, {"form": "just behind a third", "end": _END},
               form="late"),
         wrong("the learning rate goes up and down", "learning rate",
               "It shall rise once, and then never again.", form="saw"),

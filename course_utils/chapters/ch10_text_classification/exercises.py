@@ -13,28 +13,37 @@ NOTEBOOK = "10_text_classification"
 
 
 def _limits(
-    bags, labels, *, pick="most", log="e", over="bag", weigh="reviews", divide="reviews", order="ab"
-):
+    bags, labels, *, pick="most", log="e", over="bag", weigh="reviews", divide="reviews",
+    order="ab", shares="own",
+):  # fmt: skip
     groups = {}
     for bag, label in zip(bags, labels, strict=True):
         groups.setdefault(bag if over == "bag" else 0, Counter())[label] += 1
     right = loss = 0.0
     for counts in groups.values():
         n = sum(counts.values())
-        weight = n if weigh == "reviews" else len(bags) / len(groups)
+        even = len(bags) / len(groups)
         picked = {
             "most": max(counts.values()),
             "fewest": min(counts.values()),
             "label 1": counts[1],
             "sure": n if len(counts) == 1 else 0,
+            "1 or not": max(counts[1], n - counts[1]),
+            "the mean": counts[round(sum(y * c for y, c in counts.items()) / n)],
         }[pick]
-        right += weight * picked / n
-        entropy = -sum(c / n * math.log(c / n) for c in counts.values())
-        if log == "largest":
+        right += (even if weigh in ("bags", "bags, accuracy") else n) * picked / n
+        parts = counts.values()
+        if shares != "own":
+            first = counts[1] if shares == "1 or not" else max(counts.values())
+            parts = [c for c in (first, n - first) if c]
+        entropy = -sum(c / n * math.log(c / n) for c in parts)
+        if log.startswith("largest"):
             entropy = -math.log(max(counts.values()) / n)
-        loss += weight * entropy / (math.log(2) if log == "2" else 1.0)
-    if divide == "reviews":
-        right, loss = right / len(bags), loss / len(bags)
+        weight = {"bags": even, "bags, loss": even, "once": 1}.get(weigh, n)
+        loss += weight * entropy / (math.log(2) if log.endswith("2") else 1.0)
+    number = len(groups) if divide == "bags" else len(bags)
+    right /= {"nothing": 1, "accuracy by bags": len(groups)}.get(divide, number)
+    loss /= {"nothing": 1, "loss by bags": len(groups)}.get(divide, number)
     return (right, loss) if order == "ab" else (loss, right)
 
 
@@ -101,7 +110,43 @@ def _limits_with_tensors(bags, labels):
             "every bag counts alike",
             "averaging",
             "Both are means over reviews, so a bag of four reviews counts four times.",
+            {"weigh": "bags, accuracy"},
+            {"weigh": "bags, loss"},
             weigh="bags",
+        ),
+        wrong(
+            "the loss of a bag counts once, however many reviews it has",
+            "averaging",
+            "-log p is added up over reviews: a share times its log, times the reviews of the bag.",
+            weigh="once",
+        ),
+        wrong(
+            "sums over reviews are divided by the number of bags",
+            "averaging",
+            "Accuracy and loss are means over all reviews.",
+            {"divide": "accuracy by bags"},
+            {"divide": "loss by bags"},
+            divide="bags",
+        ),
+        wrong(
+            "only labels 0 and 1 are thought of",
+            "counting",
+            "A bag may hold more than two labels: count each by itself.",
+            {"shares": "1 or not"},
+            {"pick": "most", "shares": "1 or not"},
+            pick="1 or not",
+        ),
+        wrong(
+            "the loss takes all but the most frequent label together",
+            "counting",
+            "A bag may hold more than two labels: each has a share of its own.",
+            shares="most or not",
+        ),
+        wrong(
+            "the mean of the labels is rounded",
+            "search",
+            "Labels are names: the one that most reviews of the bag have is right most often.",
+            pick="the mean",
         ),
         wrong(
             "nothing is divided by the number of reviews",
@@ -119,7 +164,9 @@ def _limits_with_tensors(bags, labels):
             "the loss counts only the likelier label",
             "log probabilities",
             "Reviews with the other label have a loss as well, and a larger one.",
+            {"log": "largest, 2"},
             log="largest",
+            shares="own",
         ),
         wrong(
             "the two results are given in the wrong order",
@@ -544,6 +591,14 @@ def _importance(score, tokens, *, difference="right", without="one", skip="none"
             rest = [token]
         elif without == "next":
             rest = tokens[: i + 1] + tokens[i + 2 :]
+        elif without == "two":
+            rest = tokens[:i] + tokens[i + 2 :]
+        elif without == "turned round":
+            rest = tokens[i + 1 :] + tokens[:i]
+        elif without == "sorted":
+            rest = sorted(tokens[:i] + tokens[i + 1 :])
+        elif without == "set":
+            rest = [t for t in dict.fromkeys(tokens) if t != token]
         elif without == "one more each time":
             del copy[i]
             rest = copy
@@ -652,6 +707,25 @@ def _importance_by_recursion(score, tokens):
             without="next",
         ),
         wrong(
+            "two words are left out",
+            "off by one",
+            "tokens[:i] + tokens[i + 1:] is everything but token i.",
+            without="two",
+        ),
+        wrong(
+            "the other words change their places",
+            "position",
+            "The score may depend on the order: leave the others where they are.",
+            {"without": "sorted"},
+            without="turned round",
+        ),
+        wrong(
+            "words that stand there twice are read once",
+            "importance",
+            "A set has each word once: leave out one place of the list.",
+            without="set",
+        ),
+        wrong(
             "the last word is missing",
             "off by one",
             "One number for each word.",
@@ -755,6 +829,19 @@ def importance_of_words(score, tokens):
             "Not only the mirror image: any order looks the same.",
             answer=12,
         ),
+        wrong(
+            "one order is not counted",
+            "counting",
+            "Outputs are counted, not changes: where all are alike there is one.",
+            {"answer": 23},
+            answer=0,
+        ),
+        wrong(
+            "pairs of words are counted",
+            "counting",
+            "Four words make 6 pairs, but no output depends on which of two comes first.",
+            answer=6,
+        ),
     ],
     hints=[
         "What does the encoder do to its outputs when its inputs change places?",
@@ -804,6 +891,19 @@ def orders_told_apart():
             "It is the pairs of which half is wrong: 30 + 40 are right.",
             {"answer": 0.6},
             answer=0.8,
+        ),
+        wrong(
+            "the 30 pairs are taken for 30 reviews",
+            "counting",
+            "A pair is two reviews: 60 of the 100 stand in pairs, and half of these are right.",
+            {"answer": (15 + 40) / 70},
+            answer=0.85,
+        ),
+        wrong(
+            "the pairs alone are counted",
+            "counting",
+            "30 of the 60 are right, and besides them all of the other 40.",
+            answer=0.3,
         ),
     ],
     hints=[
@@ -1013,6 +1113,9 @@ def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
         weights = weights.masked_fill(hidden, 0.0)
     if sums == "one":
         weights = weights / weights.sum(1, keepdim=True)
+    if sums == "nothing at 1":  # 0, 1, 2, ...: of one place nothing is left
+        weights = at * (~hidden if padding == "hidden" else torch.ones_like(hidden))
+        weights = weights / weights.sum(1, keepdim=True).clamp(min=1.0)
     if made == "bent":  # v stays v, but twice as much is not twice as much
         weights = (weights.log() + x.norm(dim=-1)).softmax(1)
     return (weights[..., None] * x).sum(1)
@@ -1038,6 +1141,7 @@ def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
         (*draw(1031, (2, 4, 3)), torch.tensor([4, 3])),
         (*draw(1032, (3, 6, 2)), torch.tensor([2, 6, 5])),
         (*draw(1033, (2, 8, 2)), torch.tensor([8, 4])),
+        (*draw(1034, (3, 5, 2)), torch.tensor([1, 5, 2])),
     ],
     mistakes=[
         wrong(
@@ -1058,6 +1162,7 @@ def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
             "the weights do not sum to 1",
             "averaging",
             "Property 2: divide by the sum of the weights of the real places.",
+            {"sums": "nothing at 1"},
             sums="more",
         ),
         wrong(

@@ -301,9 +301,11 @@ def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
     pieces = len(ids) // length - 1 if count == "whole ones, less one" else pieces + count
     if cut == "no last target":
         pieces = len(ids) // length
-        return ids[: pieces * length].view(-1, length), ids[1:][: pieces * length].reshape(
-            pieces, length
-        )
+        both = (x[: pieces * length] for x in (ids, ids[max(shift, 0) :]))
+        return tuple(part.reshape(pieces, length) for part in both)
+    if cut == "inside":
+        piece = ids[: len(ids) // length * length].view(-1, length)
+        return piece[:, :-1], piece[:, 1:]
     if cut == "rolled":
         pieces = len(ids) // length
         both = (x[: pieces * length].view(pieces, length) for x in (ids, ids.roll(-1)))
@@ -317,7 +319,8 @@ def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
         pieces = (len(ids) - 1) // length
     if cut == "columns":
         both = (ids[: pieces * length], ids[1 : pieces * length + 1])
-        return tuple(part.view(length, pieces).T for part in both)
+        inputs, targets = (part.view(length, pieces).T for part in both)
+        return inputs, inputs.roll(-1, 1) if end == "wrapped" else targets
     inputs, targets = [], []
     for i in range(pieces):
         start = i * (length + step)
@@ -417,6 +420,16 @@ def _pairs_in_loops(ids, length):
             "off by one",
             "The last input needs a token behind it: (N - 1) // length pieces, not N // length.",
             cut="no last target",
+            end="next",
+            step=0,
+            count=0,
+        ),
+        wrong(
+            "inputs and targets are cut out of one piece",
+            "off by one",
+            "Then each piece has length - 1 inputs, and between two pieces a target is lost: the "
+            "last target is the token behind the piece.",
+            cut="inside",
             shift=1,
         ),
         wrong(
@@ -693,6 +706,9 @@ def _nucleus(probs, p, *, order="falling", limit="before", place="back", left="n
     }[limit]
     if place == "mask not moved":
         return probs * kept / (probs * kept).sum(-1, keepdim=True)
+    if left == "softmax with zeros":
+        new = torch.zeros_like(probs).scatter(-1, at, ordered * kept)
+        return new.softmax(-1)
     if left == "softmax":
         return torch.zeros_like(probs).scatter(
             -1, at, ordered.masked_fill(~kept, -math.inf).softmax(-1).nan_to_num()
@@ -881,6 +897,7 @@ def _distributions(seed, rows, size):
             "a softmax is taken of the probabilities",
             "normalisation",
             "They are no logits: divide them by their sum.",
+            {"left": "softmax with zeros"},
             left="softmax",
         ),
         wrong(
@@ -1219,9 +1236,14 @@ def _spans(
         begins = cut[i] and (per == "word" or not goes_on)
         ends = cut[i] and (per == "word" or i + 1 == len(words) or not cut[i + 1])
         spans += begins
-        marker = markers[
-            0 if first == "always the first" else min(max(spans - 1, 0), len(markers) - 1)
-        ]
+        last = len(markers) - 1
+        which_marker = {
+            "always the first": 0,
+            "from the end": max(last - max(spans - 1, 0), 0),
+            "of the word": i if cut[i] else 0,
+            "from the second": min(spans, last),
+        }
+        marker = markers[which_marker.get(first, min(max(spans - 1, 0), last))]
         if begins and rest == "marked":
             read.append(marker)
         if begins and answer == "marked":
@@ -1328,6 +1350,24 @@ def play_spans(answer, words, cut, markers):
             first="always the first",
         ),
         wrong(
+            "the markers are taken from the end",
+            "masked tokens",
+            "pop() takes the last one: the first marker is for the first span.",
+            first="from the end",
+        ),
+        wrong(
+            "the place of the word is taken for the number of its span",
+            "masked tokens",
+            "Count the spans: markers[0] is for the first, wherever it stands.",
+            first="of the word",
+        ),
+        wrong(
+            "the first marker is left out",
+            "off by one",
+            "markers[0] is for the first span: take the marker, then count on.",
+            first="from the second",
+        ),
+        wrong(
             "the markers are missing from what has to be said",
             "masked tokens",
             "The answer lists each marker with its words: it says where they belong.",
@@ -1414,12 +1454,13 @@ def corrupt_spans(words, cut, markers):
 
 
 def _prefix(prefix_lens, num_steps, *, source="seen", target="causal", extra=0, turned=False,
-            lens="each"):  # fmt: skip
+            lens="each", join="or", meaning="look"):  # fmt: skip
     n = (prefix_lens if lens == "each" else prefix_lens[:1].expand_as(prefix_lens)) + extra
     n = n.view(-1, 1, 1, 1)
     keys, queries = torch.arange(num_steps), torch.arange(num_steps)[:, None]
     seen = {
         "seen": keys < n,
+        "rows": (queries < n) & (keys < num_steps),
         "by itself only": (keys < n) & (queries < n),
         "by the target only": (keys < n) & (queries >= n),
         "not": (keys < n) & (keys > num_steps),
@@ -1427,12 +1468,14 @@ def _prefix(prefix_lens, num_steps, *, source="seen", target="causal", extra=0, 
     later = {
         "causal": keys <= queries,
         "strictly": keys < queries,
+        "later": keys >= queries,
         "everything": (keys <= queries) | (queries >= n),
         "not by the source": (keys <= queries) & (queries >= n) & (keys >= n),
     }[target]
-    mask = seen | later
+    mask = seen & later if join == "and" else seen | later
     if source == "by itself only":
         mask = mask & ~((queries >= n) & (keys < n))
+    mask = ~mask if meaning == "hide" else mask
     return mask.mT if turned else mask
 
 
@@ -1460,6 +1503,7 @@ def _prefix_by_filling(prefix_lens, num_steps):
         (torch.tensor([2]), 4),
         (torch.tensor([3, 1]), 5),
         (torch.tensor([2, 5, 0, 4]), 6),
+        (torch.tensor([4, 1]), 4),
     ],
     mistakes=[
         wrong(
@@ -1503,7 +1547,26 @@ def _prefix_by_filling(prefix_lens, num_steps):
             "queries and keys are exchanged",
             "mask axis",
             "Rows are queries and columns keys: the source is a block of *columns*.",
+            {"turned": False, "source": "rows"},
             turned=True,
+        ),
+        wrong(
+            "the two conditions are joined with and",
+            "mask meaning",
+            "A position sees the source *or* what stands before it: either is enough.",
+            join="and",
+        ),
+        wrong(
+            "a position looks at what follows it",
+            "mask direction",
+            "Besides the source, it may look at itself and at what stands *before* it.",
+            target="later",
+        ),
+        wrong(
+            "the mask is inverted",
+            "mask meaning",
+            "It is True where a key must be hidden; here True = may look.",
+            meaning="hide",
         ),
         wrong(
             "all sentences get the source length of the first",
@@ -1552,15 +1615,19 @@ def _looking(kind, steps, seed):
         "one ahead": position <= position[:, None] + 1,
         "first only": (position == 0) | (position == position[:, None]),
         "blind spot": (position <= position[:, None]) & (position != 1),
+        "itself": position == position[:, None],
     }[kind]
     weights = torch.rand(steps, steps, generator=torch.Generator().manual_seed(seed)) + 0.5
-    # nothing shows in logit 0, or the changes of all logits sum to 0
-    spread = torch.tensor([0.0, 1.0, 0.5] if seed % 2 else [1.0, -0.375, -0.625])
+    # nothing shows in logit 0, or the changes of all logits sum to 0; some fall, some are small
+    spread = torch.tensor([0.0, 1.0, 0.5] if seed % 2 else [1.0, 0.0, -1.0])
+    special = {4: spread.abs() * torch.tensor([1.0, 0.0, 0.5]), 6: -spread.abs(), 7: 1e-4 * spread}
+    spread = special.get(seed, spread)
+    own = torch.tensor([12.0, 0.0, 0.0]) if seed < 6 else torch.zeros(3)  # the best may change
 
     def model(tokens):
         if tokens.shape[-1] != steps:
             raise ValueError(f"this model reads {steps} tokens, got {tokens.shape[-1]}")
-        return ((weights * may) @ tokens.view(-1, steps, 1).double().float()) * spread
+        return ((weights * may) @ tokens.view(-1, steps, 1).double().float()) * spread + own
 
     return model
 
@@ -1578,7 +1645,13 @@ def _sees(model, tokens, other, *, turned=False, itself=True, restore=True, judg
         elif judged == "logit 0":
             seen[:, s] = (before != after)[0, :, 0]
         elif judged == "summed":
-            seen[:, s] = (before - after).sum(-1).abs()[0] > 1e-4
+            seen[:, s] = (before - after).sum(-1).abs()[0] > 1e-5
+        elif judged == "all":
+            seen[:, s] = (before != after).all(-1)[0]
+        elif judged in ("rising", "falling"):
+            seen[:, s] = ((after > before) if judged == "rising" else after < before).any(-1)[0]
+        elif judged == "large":
+            seen[:, s] = (before - after).abs().amax(-1)[0] > 0.05
         else:
             seen[:, s] = (before != after).any(-1)[0]
         if where == "last":
@@ -1618,7 +1691,7 @@ def play_sees(answer, kind, steps, seed):
     reference=_sees,
     play=play_sees,
     probes=[("causal", 3, 1), ("both sides", 4, 2), ("one ahead", 5, 3), ("blind spot", 5, 4),
-            ("first only", 4, 5)],
+            ("first only", 4, 5), ("itself", 4, 6), ("causal", 4, 7)],
     mistakes=[
         wrong(
             "rows and columns are exchanged",
@@ -1661,6 +1734,28 @@ def play_sees(answer, kind, steps, seed):
             "log probabilities",
             "A change may show in the others only; compare all of them.",
             judged="logit 0",
+            itself=True,
+        ),
+        wrong(
+            "all logits have to change",
+            "log probabilities",
+            "The output depends on a token as soon as one of its logits changes: any, not all.",
+            judged="all",
+            itself=True,
+        ),
+        wrong(
+            "a logit may change in one direction only",
+            "log probabilities",
+            "Logits may fall or rise: compare with !=, or take absolute values.",
+            {"judged": "falling"},
+            judged="rising",
+            itself=True,
+        ),
+        wrong(
+            "small changes are not seen",
+            "log probabilities",
+            "Any change counts, where the logits are small as well: more than rounding is enough.",
+            judged="large",
             itself=True,
         ),
         wrong(
@@ -1727,7 +1822,7 @@ def _two_way(seed, size):
 
 
 def _by_hiding(model, ids, mask_id, *, hidden="one", ends="left out", total="sum", log="log",
-               place="itself"):  # fmt: skip
+               place="itself", sign=1):  # fmt: skip
     total_score, number, read = 0.0, 0, ids.clone()
     inner = range(1, len(ids) - 1) if ends == "left out" else range(len(ids))
     for t in inner:
@@ -1737,6 +1832,8 @@ def _by_hiding(model, ids, mask_id, *, hidden="one", ends="left out", total="sum
             read[1:-1] = mask_id
         elif hidden == "copies":
             read[ids == ids[t]] = mask_id
+        elif hidden == "left out":
+            read = torch.cat([ids[:t], ids[t + 1 :]])
         elif hidden != "none":
             read[t] = mask_id
         row = model(read[None])[0, t if place == "itself" else t - 1]
@@ -1744,7 +1841,7 @@ def _by_hiding(model, ids, mask_id, *, hidden="one", ends="left out", total="sum
         forms = {"log": score, "padded": (score.exp() + 1e-9).log(), "probability": score.exp()}
         total_score = total_score + forms[log]
         number += 1
-    return total_score if total == "sum" else total_score / number
+    return sign * (total_score if total == "sum" else total_score / number)
 
 
 def _by_hiding_in_a_batch(model, ids, mask_id):
@@ -1790,6 +1887,12 @@ def play_hiding(answer, seed, size, ids, sure):
             hidden="copies",
         ),
         wrong(
+            "the word is left out, not hidden",
+            "masked tokens",
+            "Put mask_id in its place: without it all that follows moves up by one.",
+            hidden="left out",
+        ),
+        wrong(
             "the logarithm has a small number added to its probability",
             "log probabilities",
             "Of a probability as small as that number the true one is lost: use log_softmax.",
@@ -1824,6 +1927,12 @@ def play_hiding(answer, seed, size, ids, sure):
             "averaging",
             "Asked for is the sum of the log-probabilities.",
             total="mean",
+        ),
+        wrong(
+            "the sign is turned round",
+            "log probabilities",
+            "Asked for is the sum of the log-probabilities, below 0; minus that is a loss.",
+            sign=-1,
         ),
         wrong(
             "probabilities are added, not their logarithms",
@@ -1891,12 +2000,15 @@ _MANY = torch.stack([
 ])  # fmt: skip
 
 
+_EVEN = torch.stack([_ROWS[0], torch.full((6,), 1 / 6)])  # of equal tokens none may be cut
+
+
 def _own_sampler(probs, *, form="right"):
     best = probs.amax(-1, keepdim=True)
     kept = {
         "nothing cut": probs >= 0,
-        "two": probs >= probs.topk(2).values[:, -1:],
-        "one": probs == best,
+        "two": torch.zeros_like(probs).scatter(-1, probs.topk(2).indices, 1.0) > 0,
+        "one": torch.zeros_like(probs).scatter(-1, probs.topk(1).indices, 1.0) > 0,
         "without the best": (probs < best) & (probs >= 0.1 * best),
         "fixed limit": probs >= 0.1,
         "best of the batch": probs >= 0.3 * probs.max(),
@@ -1913,13 +2025,14 @@ def play_sampler(answer, rows):
     new = new.double()
     kept = (new > 0).sum(-1).tolist()
     first, second = rows[:, :, None], rows[:, None]  # does a less probable token get more?
+    best = rows == rows.amax(-1, keepdim=True)  # of several best ones any may stay
     return {
         "each row sums to 1": bool(torch.allclose(new.sum(-1), torch.ones(len(rows)).double())),
         "nothing is negative": bool((new >= 0).all()),
         "no token overtakes a more probable one": not bool(
             ((first > second) & (new[:, :, None] < new[:, None] - 1e-9)).any()
         ),
-        "the best token stays": bool((new.gather(-1, rows.argmax(-1, keepdim=True)) > 0).all()),
+        "the best token stays": bool(((new > 0) & best).any(-1).all()),
         "of the sure row something is cut": kept[0] < rows.shape[1],
         "the unsure row keeps more tokens than the sure one": kept[-1] > kept[0],
     }
@@ -1941,7 +2054,7 @@ def play_sampler(answer, rows):
     """,
     reference=_own_sampler,
     play=play_sampler,
-    probes=[(_ROWS,), (_ROWS[:, [5, 0, 3, 1, 4, 2]],), (_MANY,)],
+    probes=[(_ROWS,), (_ROWS[:, [5, 0, 3, 1, 4, 2]],), (_MANY,), (_EVEN,)],
     mistakes=[
         wrong(
             "nothing is cut",

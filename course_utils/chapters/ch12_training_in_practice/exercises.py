@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_utils.checker.common import worked_out
+from course_utils.checker.common import mixed_up, worked_out
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
@@ -16,8 +16,10 @@ NOTEBOOK = "12_training_in_practice"
 def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows", logs="softmax",
             minus=True, less="nothing"):  # fmt: skip
     rows, size = logits.shape
-    share = {"V": smoothing / size, "V - 1": smoothing / (size - 1), "whole": smoothing}[others]
-    top = {"keeps": 1 - smoothing + share, "loses": 1 - smoothing, "all": 1.0}[right]
+    share = {"V": smoothing / size, "V - 1": smoothing / (size - 1), "whole": smoothing,
+             "N": smoothing / rows}[others]  # fmt: skip
+    kept = 1 - smoothing
+    top = {"loses": kept, "all": 1.0, "more than all": 1 + share}.get(right, kept + share)
     target = torch.full((rows, size), share)
     target[torch.arange(rows), targets] = top
     if right == "turned":
@@ -70,6 +72,12 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
             others="whole",
         ),
         wrong(
+            "the share is split by the number of predictions",
+            "smoothing",
+            "It is spread over the V tokens of the vocabulary: smoothing / V.",
+            others="N",
+        ),
+        wrong(
             "the right token gets nothing of the smoothed share",
             "smoothing",
             "The right token has 1 - smoothing and, like all the others, smoothing / V.",
@@ -79,6 +87,7 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
             "the right token keeps a probability of 1",
             "smoothing",
             "The target sums to 1: what the others get, the right token gives.",
+            {"right": "more than all"},
             right="all",
         ),
         wrong(
@@ -215,6 +224,7 @@ def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0,
         (90, 0.8, 10),
         (3, 0.8, 10),
         (13, 0.8, 10),
+        (2000, 0.5, 4),
     ],
     mistakes=[
         wrong(
@@ -541,6 +551,8 @@ def _accumulate(weight, micro_batches, pad, *, average="tokens", hide="loss", ad
         kept.sum().backward()
         gradients.append(w.grad)
         counts.append(real.numel() if hide in ("nothing", "above only") else int(real.sum()))
+    if add == "last gradient":
+        gradients = gradients[-1:]
     if add == "last":
         gradients, counts = gradients[-1:], counts[-1:]
     total = sum(gradients)
@@ -672,6 +684,7 @@ def _accumulate_weighted(weight, micro_batches, pad):
             "only the last micro-batch counts",
             "gradient",
             "Gradients of all micro-batches add up; do not reset between them.",
+            {"add": "last gradient"},
             add="last",
         ),
         wrong(
@@ -857,7 +870,23 @@ def peak_learning_rate():
             "millions of bytes are given",
             "memory",
             "A MiB has 2^20 = 1,048,576 bytes.",
+            {"answer": 67},
             answer=67.108864,
+        ),
+        wrong(
+            "another unit is given",
+            "memory",
+            "Asked for are MiB of 2^20 bytes: not bytes, not KiB or GiB, and not bits.",
+            {"answer": 64 * 2**10},
+            {"answer": 64 / 2**10},
+            {"answer": 512},
+            answer=64 * 2**20,
+        ),
+        wrong(
+            "the map is taken to be one row",
+            "memory",
+            "Each of the 512 queries has a weight for each of the 512 keys: T times T.",
+            answer=0.125,
         ),
     ],
     hints=[
@@ -899,6 +928,12 @@ def attention_map_mebibytes():
             "pipeline",
             "The last stage waits for the 3 stages before it, so 3 ticks and not 4.",
             answer=4 / 15,
+        ),
+        wrong(
+            "as many ticks are counted as stages and micro-batches together",
+            "pipeline",
+            "A stage is busy for 12 ticks and idle for 3: that makes 15, not 16.",
+            answer=3 / 16,
         ),
         wrong(
             "the busy share is given",
@@ -950,6 +985,14 @@ _WITHOUT_CORRECTION = -0.1 * sum(
               "large one.", answer=-0.001),
         wrong("one update is made", "off by one",
               "There are ten, and each of them is as long as the first.", answer=-0.1),
+        wrong("there is one update too many or too few", "off by one",
+              "There are ten, each of 0.1: the first one moves the weight already.",
+              {"answer": -0.9}, answer=-1.1),
+        wrong("the learning rate is left out", "learning rate",
+              "A corrected step is as long as the learning rate, 0.1.", answer=-10.0),
+        wrong("a tiny gradient is taken to move nothing", "gradient",
+              "Adam divides by the size of the gradients: however small they are, a step is as "
+              "long as the learning rate.", answer=0.0),
         wrong("the running means are not corrected", "averaging",
               "Both means start at 0; m / (1 - beta1^t) and v / (1 - beta2^t) mend that.",
               answer=_WITHOUT_CORRECTION),
@@ -1002,6 +1045,18 @@ def adam_walk():
         wrong("learning by heart and learning nothing change places", "learning rate",
               "In A the model does not even learn the training text; in D it learns it too well.",
               answer="adecb"),
+        *mixed_up(
+            "cdeab",
+            {
+                "A": "A learns next to nothing, not even its own text.",
+                "B": "In B the norms grow until all is NaN.",
+                "C": "C starts far above ln 300, with large norms that fall.",
+                "D": "In D the held-out loss rises while the training loss falls.",
+                "E": "In E the very first loss is NaN, before any update.",
+            },
+            "gradient norm",
+            but=("dceab", "cbead", "cdaeb", "cedab", "adecb"),
+        ),
     ],
     hints=[
         "Two runs show NaN. Which of them was ill before the first update?",
@@ -1015,23 +1070,33 @@ def diagnose_run():
 
 
 def _mend(weight, batches, lr, limit, *, logits="plain", left="nothing", clip="before",
-          sign=-1.0, given="kept"):  # fmt: skip
+          sign=-1.0, given="kept", reduce="mean", updates="each"):  # fmt: skip
     w = weight if given == "changed" else weight.detach().clone()
     before = torch.zeros_like(w)  # what stands in .grad when the next batch comes
+    at_once, steps = w.clone(), torch.zeros_like(w)
     for x, targets in batches:
+        w = w if updates == "each" else at_once
         scores = (x @ w).softmax(-1) if logits == "softmax" else x @ w
         error = scores.softmax(-1) - F.one_hot(targets, w.shape[1])  # (N, V)
         if logits == "softmax":
             error = scores * (error - (error * scores).sum(-1, keepdim=True))
-        gradient = x.T @ error / len(x) + before
+        gradient = x.T @ error / (len(x) if reduce == "mean" else 1) + before
+        if updates == "one":
+            steps = steps + gradient
+            continue
         short = gradient * (limit / gradient.norm()).clamp(max=1.0)
         if clip == "value":
             short = gradient.clamp(-limit, limit)
         if clip == "always":
             short = gradient * limit / gradient.norm()
+        if clip == "to 1":
+            short = gradient / gradient.norm().clamp(min=1.0) * limit
         step = gradient if clip == "after" else short
         before = short if left == "gradients" else before
         w.add_(step, alpha=sign * lr)
+    if updates == "one":
+        long = steps.norm() > limit or clip == "always"
+        w = w.add(steps * limit / steps.norm() if long else steps, alpha=sign * lr)
     return w
 
 
@@ -1104,13 +1169,22 @@ def _labelled(seed, sizes, d, vocabulary, scale):
               "cross_entropy takes logits and does the softmax itself.", logits="softmax"),
         wrong("gradients of earlier batches stay", "gradient",
               "backward adds to .grad: reset it before each batch.", left="gradients"),
-        wrong("the step is taken before clipping", "gradient norm",
-              "What is shortened after the step has already done its harm.", clip="after"),
+        wrong("the step is made with a gradient that is not clipped", "gradient norm",
+              "What is shortened after the step, or never, has already done its harm.",
+              clip="after"),
         wrong("entries are clamped one by one", "gradient norm",
               "clip_grad_norm_ shortens the whole gradient and keeps its direction.",
               clip="value"),
         wrong("short gradients are made longer", "gradient norm",
               "A gradient below the limit stays as it is.", clip="always"),
+        wrong("the limit multiplies every gradient", "gradient norm",
+              "A gradient is shortened where its norm is above the limit, and to the limit: times "
+              "limit / norm; else it stays.", clip="to 1"),
+        wrong("the losses of a batch are added", "averaging",
+              "cross_entropy takes the mean over the batch; with a sum the step grows with it.",
+              reduce="sum"),
+        wrong("all batches make one update", "gradient",
+              "One update a batch, each from the weight that the last one left.", updates="one"),
         wrong("the step goes up the gradient", "gradient",
               "The loss falls against the gradient.", sign=1.0),
         wrong("the given weight is changed", "state",
@@ -1145,17 +1219,19 @@ def mended_training(weight, batches, lr, limit):
 
 
 def _stop(losses, patience, *, against="best", extra=0, ties="no", kept="seen", gives="indices",
-          order="best first"):  # fmt: skip
+          order="best first", waits="anew", end="last"):  # fmt: skip
     best, waited, last = 0, 0, 0
     for i, loss in enumerate(losses[1:], start=1):
         last = i
         reached = losses[i - 1] if against == "previous" else losses[best]
         if loss < reached or (ties == "count" and loss == reached):
-            best, waited = i, 0
+            best, waited = i, 0 if waits == "anew" else waited
         else:
             waited += 1
         if waited == patience + extra:
             break
+    else:
+        last = len(losses) if end == "behind" else last
     if kept == "all":
         best = min(range(len(losses)), key=losses.__getitem__)
     if kept == "last":
@@ -1228,6 +1304,11 @@ def _stop_while(losses, patience):
               "Measurements after the stop are never made, so they cannot be kept.", kept="all"),
         wrong("the weights at the stop are kept", "stopping",
               "The lowest loss so far came earlier; its weights were stored.", kept="last"),
+        wrong("the waiting goes on when a lower loss comes", "stopping",
+              "`patience` measurements in a row: progress starts the count anew.", waits="on"),
+        wrong("where it never stops the position is one too large", "off by one",
+              "Positions are counted from 0: the last is len(losses) - 1.", end="behind",
+              gives="indices"),
         wrong("losses are given back", "stopping",
               "Two positions are asked for, not what stands there.", gives="losses"),
         wrong("the two positions change places", "stopping",
@@ -1265,11 +1346,14 @@ class _Tied(nn.Module):
         self.temperature = nn.Parameter(torch.tensor(1.0))
         self.frozen = nn.Linear(8, 8)
         self.frozen.requires_grad_(False)
+        self.narrow = nn.Linear(4, 1)
         self.output = nn.Linear(4, 5, bias=False)
         self.output.weight = self.table.weight
 
 
-def _groups(model, *, by="axes", frozen="neither", twice="no", order="decayed first"):
+def _groups(
+    model, *, by="axes", frozen="neither", twice="no", order="decayed first", lost="nothing"
+):
     named = list(model.named_parameters(remove_duplicate=twice == "no"))
     if frozen == "neither":
         named = [(name, p) for name, p in named if p.requires_grad]
@@ -1284,7 +1368,10 @@ def _groups(model, *, by="axes", frozen="neither", twice="no", order="decayed fi
         "weight": lambda name, p: name.endswith("weight"),
         "linear": lambda name, p: id(p) in linear and id(p) not in table,
         "no scalar": lambda name, p: p.dim() >= 1,
+        "numbers": lambda name, p: p.numel() > max(p.shape, default=1),
     }[by]
+    if lost == "numbers":
+        named = [(name, p) for name, p in named if p.dim()]
     groups = (
         [n for n, p in named if is_decayed(n, p)],
         [n for n, p in named if not is_decayed(n, p)],
@@ -1345,6 +1432,10 @@ def _groups_by_sets(model):
               "Embedding tables have two axes and decay as well.", by="linear"),
         wrong("vectors decay", "scale and shift",
               "Biases, gains and shifts have one axis, and are spared.", by="no scalar"),
+        wrong("a matrix of one row or column is taken for a vector", "scale and shift",
+              "It has two axes, of which one has size 1: go by the number of axes.", by="numbers"),
+        wrong("single numbers are left out", "scale and shift",
+              "A parameter without axes is spared, and is to be named there.", lost="numbers"),
         wrong("frozen parameters are sorted in", "frozen base",
               "What needs no gradient is not trained, and would shrink under decay.",
               frozen="sorted"),

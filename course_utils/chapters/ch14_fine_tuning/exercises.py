@@ -645,6 +645,7 @@ def _prefix_attend(
         "front": [see_prefix, real_keys],
         "wrong end": [real_keys, see_prefix],
         "nothing": [see_prefix, torch.ones_like(real_keys)],
+        "not extended": [see_prefix, real_keys],
     }[hidden]
     mask = torch.cat(front, 1)[:, None]  # (B, 1, m + Tk)
     if hidden == "not extended":

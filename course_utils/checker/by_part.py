@@ -1,0 +1,142 @@
+"""Names for the parts of an outcome, where none fits the whole of it.
+
+An answer that gives back several things may go wrong in each of them in its own way, and an open
+task is judged by several properties, of which some may hold.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from course_utils.checker.exercise import Exercise, Mistake
+from course_utils.checker.generic_inputs import part_of, parts
+from course_utils.checker.runner import outcome
+from course_utils.checker.values import gap
+from course_utils.checker.verdict import explains, outcome_of
+
+_MOST_PARTS, _MOST_WAYS, _MOST_THREES = 4, 24, 5000
+Some = tuple[Mistake, ...]
+
+
+def name_each_part(
+    exercise: Exercise, given: list[Any], end: float, holds: Callable[..., bool]
+) -> tuple[Some, tuple[str, ...]]:
+    """Mistakes that together explain an outcome, part by part; else sentences on single parts.
+
+    Args:
+        given: what came on the probes.
+        end: when the search ends, on the clock of the process.
+        holds: `holds(mistakes, part)` tells whether they fit further inputs; None is the whole.
+    """
+    ways: dict[Any, list[Some]] = {}
+    for key in _wrong_parts(exercise, given):
+        for possible in ([(m,) for m in exercise.mistakes], exercise.pairs()):
+            fitting = [some for some in possible if _fits(exercise, some, given, key, end)]
+            ways[key] = [some for some in fitting if holds(some, key)]
+            if ways[key]:
+                break
+    certain = {key: _certain(found) for key, found in ways.items()}
+    if len(ways) > 1 and all(certain.values()):
+        for some in itertools.islice(itertools.product(*ways.values()), _MOST_WAYS):
+            together = tuple(dict.fromkeys(m for mistakes in some for m in mistakes))
+            if not _agree(together) or time.process_time() > end:
+                continue
+            if explains(exercise, together, given) and holds(together, None):
+                return together, ()
+    said = tuple(
+        f"{_place(key)} what comes out when {_count(names)} made: "
+        + " ".join(f"{m.name[:1].upper()}{m.name[1:]}. {m.why}" for m in names)
+        for key, names in certain.items()
+        if names
+    )
+    return (), said
+
+
+def name_three(
+    exercise: Exercise, given: list[Any], end: float, holds: Callable[..., bool]
+) -> Some:
+    """Three mistakes that together explain an outcome; none where several threes do."""
+    found: list[Some] = []
+    for some in itertools.islice(itertools.combinations(exercise.mistakes, 3), _MOST_THREES):
+        if time.process_time() > end or len(found) > _MOST_WAYS:
+            return ()
+        names, keys = {m.name for m in some}, [key for m in some for key in m.switches]
+        if len(names) == 3 and len({*keys}) == len(keys):
+            answer = exercise.combine(*some).answer
+            made = (outcome(exercise.play, answer, p, i) for i, p in enumerate(exercise.probes))
+            fits = all(gap(x, came).size <= 1 for x, came in zip(made, given))
+            found += [some] if fits and holds(some, None) else []
+    certain = _certain(found)
+    return certain if len(certain) == 3 else ()
+
+
+def what_does_not_hold(exercise: Exercise, given: list[Any]) -> tuple[str, ...]:
+    """Of an open task, each property that is lacking on some probe, and what is due there.
+
+    None where an outcome is anything else than a number of truths.
+    """
+    lacking = _lacking(given)
+    alone: dict[str, dict[str, str]] = {}  # of each property: the mistakes that break only that
+    for mistake in exercise.mistakes if lacking else ():
+        made = [outcome_of(exercise, (mistake,), i) for i in range(len(given))]
+        if len(broken := _lacking(made)) == 1:
+            alone.setdefault(broken[0], {})[mistake.name] = mistake.why
+    whys = {key: [*names.values()][0] for key, names in alone.items() if len(names) == 1}
+    return tuple(f"this does not hold: {key}. {whys.get(key, '')}".rstrip() for key in lacking)
+
+
+def _lacking(outcomes: list[Any]) -> list[str]:
+    if not all(isinstance(x, dict) and x and {*map(type, x.values())} == {bool} for x in outcomes):
+        return []
+    return [key for key in outcomes[0] if not all(x.get(key, True) for x in outcomes)]
+
+
+def _wrong_parts(exercise: Exercise, given: list[Any]) -> Iterator[Any]:
+    """The keys of the parts that are wrong on some probe; none where the parts do not match."""
+    rows = [[*parts(outcome_of(exercise, (), i), came)] for i, came in enumerate(given)]
+    keys = [key for key, *_ in rows[0]]
+    whole = keys == [None] or not 1 < len(keys) <= _MOST_PARTS
+    if whole or any([key for key, *_ in row] != keys for row in rows):
+        return
+    if all(type(right) is bool for _, right, _ in rows[0]):
+        return
+    for column in zip(*rows):
+        if any(gap(right, came).size > 1 for _, right, came in column):
+            yield column[0][0]
+
+
+def _fits(exercise: Exercise, some: Some, given: list[Any], key: Any, end: float) -> bool:
+    return time.process_time() < end and all(
+        gap(part_of(outcome_of(exercise, some, i), key), part_of(came, key)).size <= 1
+        for i, came in enumerate(given)
+    )
+
+
+def _certain(fitting: list[Some]) -> Some:
+    """The mistakes that all explanations of a part contain."""
+    if not fitting:
+        return ()
+    names = set.intersection(*({m.name for m in some} for some in fitting))
+    return tuple(m for m in fitting[0] if m.name in names)
+
+
+def _agree(mistakes: Some) -> bool:
+    """Whether no switch is turned two ways."""
+    turned: dict[str, Any] = {}
+    return all(
+        turned.setdefault(key, value) == value
+        for m in mistakes
+        for key, value in m.switches.items()
+    )
+
+
+def _place(key: Any) -> str:
+    place = f"`{key}`"
+    if str(key).startswith("entry "):
+        place = f"{key} of what is returned"
+    return f"{place} is"
+
+
+def _count(mistakes: Some) -> str:
+    return "this mistake is" if len(mistakes) == 1 else f"these {len(mistakes)} mistakes are"
