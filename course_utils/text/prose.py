@@ -19,21 +19,3 @@ def load_text(name: str = "prose", size: int | None = None) -> str:
         raise CorpusError(f"size must be at least 1, got {size}")
     find(name, TEXT)
     return corpus_files(name)[0].read_text(encoding="utf-8")[:size]
-
-
-def split_text(text: str, held_out: float = 0.1) -> tuple[str, str]:
-    """The beginning of a text to train on, and its end to test on.
-
-    The end is a share `held_out` of the characters. It is one piece: of scattered pieces the
-    training text would give away the surroundings.
-
-    Raises:
-        ValueError: the share is not between 0 and 1, or leaves one side empty.
-    """
-    cut = round(len(text) * (1 - held_out))
-    if not 0 < held_out < 1 or not 0 < cut < len(text):
-        raise ValueError(
-            f"held_out must be a share between 0 and 1 that leaves text on both sides, got "
-            f"{held_out} of {len(text)} characters"
-        )
-    return text[:cut], text[cut:]

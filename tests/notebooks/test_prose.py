@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.text import prose
-from course_utils.text.prose import load_text, split_text
+from course_utils.text.prose import load_text
 from course_utils.text.registry import CorpusError
 
 
@@ -32,13 +32,6 @@ def test_the_vocabulary_is_small_and_repeats():
     assert sum(n for n in counts.values() if n >= 5) > 0.8 * len(words)
 
 
-def test_the_held_out_part_has_no_new_characters():
-    train, held_out = split_text(load_text())
-    assert train + held_out == load_text()
-    assert len(held_out) == pytest.approx(0.1 * len(load_text()), abs=1)
-    assert set(held_out) <= set(train)
-
-
 def test_size_takes_the_beginning():
     assert load_text(size=8) == "The Town"
 
@@ -55,9 +48,6 @@ def test_bad_requests_are_refused():
         load_text("fra-eng")
     with pytest.raises(CorpusError, match="size must be at least 1, got 0"):
         load_text(size=0)
-    for share in (0, 1, 1.5, 0.001):
-        with pytest.raises(ValueError, match="text on both sides, got"):
-            split_text("ten of us.", share)
 
 
 def test_the_stories_ship_with_the_package():
