@@ -25,7 +25,7 @@ CHANGES = [
     ("c20-lengths", "(300, 400, 800, 2000)", "(100, 400)"),
     ("c20-lengths", "2000), 22", "2000), 16"),
     ("c20-lengths", "many[:2500]", "many[:500]"),
-    ("c20-lengths", "many[:2500]", "many[:9000]"),
+    ("c20-lengths", "many[:2500]", "many[:4000]"),
     ("c20-guess-size", "...", "800"),
     ("c20-guess-size", "...", "'words'"),
     ("c20-train", "UPDATES, SEEDS = 400, 3", "UPDATES, SEEDS = 50, 2"),
