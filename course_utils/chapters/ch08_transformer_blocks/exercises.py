@@ -431,8 +431,9 @@ def _sublayer(seed, d):
 
 
 @functools.cache
-def _norm(seed, d):
-    norm = _seeded(nn.LayerNorm(d), seed)
+def _norm(seed, d, eps=1e-5):
+    """A norm; with a large eps it hears how large what it reads is."""
+    norm = _seeded(nn.LayerNorm(d, eps=eps), seed)
     with torch.no_grad():
         norm.weight += 1.0
     return norm
@@ -485,6 +486,8 @@ def _add_norm_in_place(x, sublayer, norm, norm_first):
         (*draw(87, (1, 2, 3)), _sublayer(88, 3), _norm(89, 3), True),
         (*draw(90, (2, 3, 4)), _sublayer(91, 4), _norm(92, 4), False),
         (*draw(90, (2, 3, 4)), _sublayer(91, 4), _norm(92, 4), True),
+        (*draw(90, (2, 3, 4)), _sublayer(91, 4), _norm(92, 4, eps=0.5), False),
+        (*draw(90, (2, 3, 4)), _sublayer(91, 4), _norm(92, 4, eps=0.5), True),
     ],
     mistakes=[
         wrong(
@@ -2207,6 +2210,7 @@ def _what_holds(answer, x):
         answer(z) for z in (torch.zeros_like(x), x * (torch.arange(len(x)) > 0)[:, None, None])
     ]
     layer_norm = F.layer_norm(x, x.shape[-1:])[~silent]
+    faint = x * torch.cat([torch.tensor([1e-4]), torch.ones(x.shape[-1] - 1)])  # in feature 0
     return {
         "gives a token the same, whatever else its sentence holds": all(
             same(answer(x[:, t : t + 1]), y[:, t : t + 1]) for t in range(x.shape[1])
@@ -2215,6 +2219,7 @@ def _what_holds(answer, x):
             same(answer(x[b : b + 1]), y[b : b + 1]) for b in range(x.shape[0])
         ),
         "does not hear how loud a token is": same(answer(100 * x)[~silent], heard)
+        and same(answer(100 * faint)[~silent], answer(faint)[~silent])
         and all(same(answer(_louder(x, at))[at], y[at]) for at in map(tuple, (~silent).nonzero())),
         "gives numbers of size 0.3 at least": all(bool((size > 0.3).all()) for size in sizes),
         "gives numbers of size 3 at most": all(bool((size < 3).all()) for size in sizes),
