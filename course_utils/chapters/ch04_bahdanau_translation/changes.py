@@ -42,3 +42,8 @@ CHANGES = [
     ("c04-similar", "[4:104]", "[4:54]"),
     ("c04-explore", "My brother has a red car.", "I am home."),
 ]  # fmt: skip
+
+SHORT = [
+    ("c04-data", "30_000", "3_000, 60"),
+    ("c04-models", "examples = task.examples", "examples = task.examples[:2_000]"),
+]

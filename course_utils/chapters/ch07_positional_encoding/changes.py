@@ -44,3 +44,9 @@ CHANGES = [
     ("c07-base", "base = 1.0", "base = 1e8"),
     ("c07-base", "base = 1.0", "base = 10000.0"),
 ]  # fmt: skip
+
+SHORT = [
+    ("c07-order", "range(150)", "range(15)"),
+    ("c07-add-proof", "range(150)", "range(15)"),
+    ("c07-beyond", "64, 240, (0, 1, 2)", "64, 20, (0, 1)"),
+]

@@ -49,3 +49,9 @@ CHANGES = [
     ("c08-knob1", "tom found three roses for mary susan", "nobody knows these words"),
     ("c08-knob1-guess", "...", "7"),
 ]
+
+SHORT = [
+    ("c08-depth", "[6, 12, 24, 48, 96]", "[3, 6, 12]"),
+    ("c08-train", "SEEDS, updates = 3, 120", "SEEDS, updates = 2, 12"),
+    ("c08-network", "(200, 32, 2)", "(20, 32, 2)"),
+]

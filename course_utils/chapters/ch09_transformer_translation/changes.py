@@ -54,3 +54,11 @@ CHANGES = [
     ("c09-real-map", "We've been waiting for the black bus for an hour.", "The black cat sleeps."),
     ("c09-real-map", "mean(0)", "amax(0)"),
 ]  # fmt: skip
+
+SHORT = [
+    ("c09-005", "15_000", "1_500, 40"),
+    ("c09-train", "examples = task.examples", "examples = task.examples[:1_000]"),
+    ("c09-time", "range(12)", "range(2)"),
+    ("c09-aer", "[:200]", "[:20]"),
+    ("c09-beam-bleu", "[::4]", "[::40]"),
+]

@@ -44,3 +44,11 @@ CHANGES = [
     ("c10-cls", "CLS_UPDATES = UPDATES", "CLS_UPDATES = UPDATES // 2"),
     ("c10-cls-guess", "...", "0.99"),
 ]
+
+SHORT = [
+    ("c10-task", '"train", 20_000', '"train", 2_000'),
+    ("c10-none", "UPDATES = 300", "UPDATES = 30"),
+    ("c10-seeds", "(1, 2)", "(1,)"),
+    ("c10-gru", "range(3)", "range(2)"),
+    ("c10-list-run", "LIST_UPDATES = 600", "LIST_UPDATES = 40"),
+]

@@ -39,3 +39,15 @@ CHANGES = [
     ("c11-race-run", '("GRU", 125)', '("GRU", 50)'),
     ("c11-race-guess", "...", "['GRU', 'GRU']"),
 ]
+
+SHORT = [
+    ("c11-bert", "UPDATES = 600", "UPDATES = 40"),
+    ("c11-both", "SEEDS = 3", "SEEDS = 2"),
+    ("c11-leak", "(train_ids, 200)", "(train_ids, 20)"),
+    ("c11-t5", "range(350)", "range(20)"),
+    (
+        "c11-race-run",
+        '("GRU", 125), ("Transformer", 125), ("Transformer", 300)',
+        '("GRU", 12), ("Transformer", 12), ("Transformer", 30)',
+    ),
+]

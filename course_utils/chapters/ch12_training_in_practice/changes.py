@@ -53,3 +53,17 @@ CHANGES = [
     ("c12-depth", "num_layers = 2", "num_layers = 4"),
     ("c12-depth-guess", "...", "'lower'"),
 ]
+
+SHORT = [
+    ("c12-one", "updates=100", "updates=10"),
+    ("c12-run", "EVERY, SEEDS = 20, 3", "EVERY, SEEDS = 4, 2"),
+    ("c12-run", "updates=160", "updates=12"),
+    ("c12-sweep", "updates=100", "updates=8"),
+    ("c12-deep", '"updates": 60', '"updates": 6'),
+    ("c12-clip-run", '"lr": 10.0, "updates": 100', '"lr": 10.0, "updates": 8'),
+    ("c12-clip-run", '"Adam": {"updates": 100', '"Adam": {"updates": 8'),
+    ("c12-early", "updates=480", "updates=24"),
+    # new processes, which no change can reach
+    ("c12-two", "launch(processes=2)", '{"states": {}}'),
+    ("c12-batch", "1280 // size", "512 // size"),
+]

@@ -40,3 +40,12 @@ CHANGES = [
     ("c14-side", "beta=1.0, updates=240", "beta=0.3, updates=240"),
     ("c14-side", "lr=0.05", "lr=0.5"),
 ]  # fmt: skip
+
+SHORT = [
+    ("c14-base", "500, size=64", "40, size=64"),
+    ("c14-ways", "updates=45", "updates=4"),
+    ("c14-race", "range(5)", "range(2)"),
+    ("c14-reward", "updates=200", "updates=20"),
+    ("c14-knob", "45, 0", "4, 0"),
+    ("c14-side", "beta=1.0, updates=240", "beta=1.0, updates=24"),
+]

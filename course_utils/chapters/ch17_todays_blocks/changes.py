@@ -45,3 +45,8 @@ CHANGES = [
     ("c17-wide", "times = 4", "times = 1"),
     ("c17-moved", "further = 20", "further = 200"),
 ]  # fmt: skip
+
+SHORT = [
+    ("c17-train", "EVERY, LR = 150, 15", "EVERY, LR = 12, 4"),
+    ("c17-kinds", "SEEDS = 3", "SEEDS = 2"),
+]

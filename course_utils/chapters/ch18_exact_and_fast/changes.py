@@ -46,3 +46,9 @@ CHANGES = [
     ("c18-knob2", "noise = 1.0", "noise = 0"),
     ("c18-knob2", "noise = 1.0", "noise = 0.5"),
 ]  # fmt: skip
+
+SHORT = [
+    ("c18-train", "updates=240", "updates=24"),
+    ("c18-test", "TEXTS, LENGTH = 24, 48", "TEXTS, LENGTH = 3, 12"),
+    ("c18-pay", "N = 120", "N = 12"),
+]

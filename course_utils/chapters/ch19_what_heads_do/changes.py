@@ -37,3 +37,8 @@ CHANGES = [
     ("c19-patch-real", '"The dog is in the garden.", "The cat is in the garden."',
      '"A dog sleeps.", "A cat sleeps."'),
 ]  # fmt: skip
+
+SHORT = [
+    ("c19-train", "UPDATES, SEEDS = 300, 3", "UPDATES, SEEDS = 24, 2"),
+    ("c19-count", "[:100]", "[:8]"),
+]

@@ -52,3 +52,9 @@ CHANGES = [
     ("c21-knob2", "patch = 2", "patch = 1"),
     ("c21-knob2", "patch = 2", "patch = 16"),
 ]
+
+SHORT = [
+    ("c21-train", "updates=150", "updates=12"),
+    ("c21-train", "SEEDS = (0, 1, 2)", "SEEDS = (0, 1)"),
+    ("c21-knob1", "200, 300", "200, 20"),
+]
