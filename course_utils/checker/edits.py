@@ -40,6 +40,32 @@ class Edit:
         return was
 
 
+@dataclass(frozen=True, eq=False)
+class Together:
+    """The same edit in several places at once."""
+
+    parts: tuple[Edit, ...]
+
+    @property
+    def words(self) -> str:
+        more = len(self.parts) - 1
+        return f"{self.parts[0].words}, here and at {more} more place{'s' * (more > 1)}"
+
+    @property
+    def node(self) -> ast.AST:
+        """The first of the expressions that it concerns."""
+        return self.parts[0].node
+
+    @property
+    def new(self) -> list:
+        """What each place becomes."""
+        return [e.new for e in self.parts]
+
+    def put(self, values: list) -> list:
+        """Set the places to values; returns what was there."""
+        return [e.put(value) for e, value in zip(self.parts, values, strict=True)]
+
+
 class Code:
     """The source of one function, lambda or class, and the names around it."""
 
@@ -51,7 +77,7 @@ class Code:
             node.decorator_list = []
         self.tree, self.names = ast.fix_missing_locations(ast.Module([node], [])), names
 
-    def answer(self, edit: Edit | None = None) -> Any:
+    def answer(self, edit: Edit | Together | None = None) -> Any:
         """What the code defines, with one edit in it; what an impossible edit raises."""
         old = edit.put(edit.new) if edit else None
         try:
@@ -67,6 +93,21 @@ class Code:
         for function in [n for n in ast.walk(self.tree) if isinstance(n, _CODES)]:
             if not isinstance(function, ast.ClassDef):
                 yield from self._of_function(function, rank)
+
+    def together(self) -> Iterator[Together]:
+        """The edits of the ranks 0 and 1 that can be made in several places, each in all of them.
+
+        A slip that was copied: `//` for `/` twice, the wrong axis in both of two sums.
+        """
+        alike: dict[tuple, list[Edit]] = {}
+        for edit in (*self.edits(0), *self.edits(1)):
+            if isinstance(edit.node, ast.expr):
+                alike.setdefault((edit.words, *_what_changes(edit)), []).append(edit)
+        for some in alike.values():
+            inside = {id(n) for e in some for n in ast.walk(e.node) if n is not e.node}
+            apart = [e for e in some if id(e.node) not in inside]
+            if len(apart) > 1:
+                yield Together(tuple(apart))
 
     def _of_function(self, function: ast.AST, rank: int) -> Iterator[Edit]:
         names, own = _local_names(function), _attributes(function)
@@ -87,6 +128,24 @@ class Code:
                             seen.add(text)
                             at = i if isinstance(value, list) else None
                             yield Edit(words, node, parent, field, at, new)
+
+
+def _what_changes(edit: Edit) -> tuple:
+    """What edits of different places have in common that are the same slip."""
+    node, new = edit.node, edit.new
+    if isinstance(node, ast.BinOp) and isinstance(new, ast.BinOp) and new.left is node.left:
+        return type(node.op), type(new.op)
+    if isinstance(node, ast.Compare) and isinstance(new, ast.Compare):
+        return *map(type, node.ops), *map(type, new.ops)
+    if isinstance(node, ast.Call):
+        called = getattr(node.func, "attr", "") or ast.dump(node.func)
+        if isinstance(new, ast.Call) and new.args is node.args:
+            words = ast.unparse(ast.Call(ast.Name("_"), [], new.keywords))
+            return called, getattr(new.func, "attr", getattr(new.func, "id", "")), words
+        inner = isinstance(node.func, ast.Attribute) and new is node.func.value
+        if inner or any(new is x for x in node.args):
+            return called, inner
+    return ast.dump(node), ast.dump(new)
 
 
 def code_of(answer: Any) -> Code | None:

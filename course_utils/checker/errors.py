@@ -99,7 +99,8 @@ def _shapes(line: str, frame: FrameType) -> list[str]:
     names = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", line))
     tensors = {n: frame.f_locals[n] for n in names if isinstance(frame.f_locals.get(n), Tensor)}
     shown = [f"`{n}` {tuple(x.shape)}" for n, x in [*tensors.items()][:_MOST_SHAPES]]
-    return [f"in that line the shapes are {', '.join(shown)}"] if shown else []
+    more = f", and {len(tensors) - _MOST_SHAPES} more" if len(tensors) > _MOST_SHAPES else ""
+    return [f"in that line the shapes are {', '.join(shown)}{more}"] if shown else []
 
 
 def _other_parameter(line: str, below: TracebackType | None) -> list[str]:

@@ -141,6 +141,7 @@ class Exercise:
     reference: Any
     mistakes: tuple[Mistake, ...]
     probes: tuple[tuple, ...]
+    edges: tuple[tuple[str, tuple], ...]
     hints: tuple[str, ...]
     right_variants: tuple
     kind: str
@@ -209,6 +210,7 @@ def exercise(
     hints: Sequence[str],
     reference: Any = None,
     probes: Sequence[tuple] = ((),),
+    edges: Sequence[tuple[str, tuple]] = (),
     right_variants: Sequence = (),
     kind: str = "function",
     play: Callable | None = None,
@@ -227,6 +229,8 @@ def exercise(
         reference: right with its default switches; for a class, a class with class attributes;
             for a value, none.
         probes: tuples of arguments, the smallest first.
+        edges: further inputs, each after what is special about it ("where `x` is empty"), tried
+            only on an answer that is right on the probes.
         right_variants: differently written right answers.
         kind: "function", "class", or "value" for an answer that is typed in; a value's solution is
             a function of no arguments.
@@ -258,6 +262,7 @@ def exercise(
             reference=reference,
             mistakes=tuple(itertools.chain(*mistakes)),
             probes=tuple(probes),
+            edges=tuple(edges),
             hints=tuple(hints),
             right_variants=tuple(right_variants),
             kind=kind,

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_utils.checker.called_with import own_arguments
 from course_utils.checker.dependence import batch_mixed_up, no_influence, rows_mixed_up
 from course_utils.checker.generic_inputs import (
     Trial,
@@ -33,8 +34,10 @@ def findings(
 ) -> list[str]:
     """The first sentences that hold, at most two; `end` on the clock of the process."""
     found: list[str] = []
+    unknown = trial and own_arguments(trial.exercise, trial.inputs[0])
     for finding in (which or FINDINGS) if trial else ():
         more = len(found) < _MOST and time.process_time() < end
+        more = more and not (unknown and finding in OF_ARGUMENTS)
         sentence = finding(trial) if more else None
         found += [sentence] if sentence and not _told(sentence, found) else []
     return found
@@ -65,7 +68,7 @@ def one_factor(trial: Trial) -> str | None:
         roots = {math.sqrt(2): " (√2)", math.sqrt(0.5): " (1/√2)", 1 / 3: " (1/3)"}
         known = "".join(w for f, w in roots.items() if abs(factors[0] / f - 1) < 1e-4)
         return f"every number is {number(factors[0])}{known} times what it should be"
-    for what, sizes in _sizes(trial):
+    for what, sizes in () if own_arguments(trial.exercise, trial.inputs[0]) else _sizes(trial):
         for words, power in _POWERS:
             fits = all(v > 0 and abs(v**power / f - 1) < 1e-3 for v, f in zip(sizes, factors))
             if fits and len({*sizes}) > 1:
@@ -147,10 +150,12 @@ def axes_exchanged(trial: Trial) -> str | None:
 def same_numbers(trial: Trial) -> str | None:
     """Numbers that are right but for their signs, or but for their places."""
     pairs = _flat(trial)
-    if pairs and all(_close(a.abs(), b.abs()) for a, b in pairs):
+    if not pairs or all(_close(a, b) for a, b in pairs):
+        return None
+    if all(_close(a.abs(), b.abs()) for a, b in pairs):
         return "all the numbers are right but for their signs"
     several = all(len(a.unique()) > 2 for a, _ in pairs)
-    if not pairs or not several or not all(_close(a.msort(), b.msort()) for a, b in pairs):
+    if not several or not all(_close(a.msort(), b.msort()) for a, b in pairs):
         return None
     return "the numbers are the right ones, but they stand at other places"
 
@@ -207,6 +212,14 @@ def some_inputs(trial: Trial) -> str | None:
             holds, yes, no = column, f"where {name} is True", f"where {name} is False"
         elif all(isinstance(x, Tensor) and x.dtype == torch.bool for x in column):
             holds = [bool(x.all()) for x in column]
+            if (
+                min(
+                    len({x.shape for x, h in zip(column, holds) if h is side})
+                    for side in (True, False)
+                )
+                < 2
+            ):
+                continue  # one probe may differ in more than its mask
             yes, no = f"where {name} is True throughout", f"where {name} holds a False"
         else:
             continue
@@ -230,5 +243,6 @@ FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
     right_parts,
     some_inputs,
 )
+OF_ARGUMENTS = (no_influence, rows_mixed_up, some_inputs)  # name arguments of `play`
 EXACT = (plain_factor, one_sum, inverted, axes_exchanged)  # what may be said beside a known mistake
 OF_FORM = (lost_axes,)  # what is told where a shape is wrong

@@ -11,14 +11,14 @@ import time
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from course_utils.checker.by_part import name_each_part, name_three, what_does_not_hold
-from course_utils.checker.examined import Examined
+from course_utils.checker.called_with import may_borrow, own_arguments, things_due
+from course_utils.checker.examined import Examined, nearly
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
 from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
-from course_utils.checker.repair import repair
+from course_utils.checker.repair import LEAST, repair
 from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
 from course_utils.checker.shown import first_difference, number, show, truths
 from course_utils.checker.source import WORDS, is_untouched
@@ -28,10 +28,11 @@ from course_utils.checker.verdict import (
     Verdict,
     explains,
     name_mistakes,
+    outcome_of,
     slips_together,
     typed_fact,
 )
-from course_utils.checker.watch import TURNED, Watch, things
+from course_utils.checker.watch import TURNED
 from course_utils.checker.widen import (
     drawn,
     in_float64,
@@ -45,6 +46,7 @@ _LOST = (  # what becomes of large scores, and by which function
     ),
     ("log", "a small probability is 0 in float32, and its `log` -inf: `log_softmax` avoids that"),
 )
+_SLIGHTLY = "every number is off by less than 1 %: is one rounded, or a small one added?"
 BUDGET = 2.4  # seconds of computing for one verdict
 
 
@@ -60,6 +62,10 @@ def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> V
         return Verdict("not checked", facts=(problem,))
     if exercise.kind == "value" and isinstance(answer, np.ndarray):
         answer = answer.item() if answer.size == 1 else answer.tolist()
+    due = [outcome_of(exercise, (), i) for i in range(len(exercise.probes))]
+    if lost := [show(x) for x in due if isinstance(x, Raised)]:
+        fact = f"what is right cannot be worked out here ({lost[0]}): restart the kernel"
+        return Verdict("not checked", facts=(fact,))
     end = time.process_time() + BUDGET
     session = run_answer(exercise.play, answer, exercise.probes, seconds, whole=True)
     every = [*session.runs, session.again, session.repeated]
@@ -143,8 +149,9 @@ class _Judge(Examined):
             due = outcome(exercise.play, exercise.variant(), args, 0)
             found = gap(due, run.value)
             if found.size > 1 and not self._by_rounding(args, due, run.value):
-                self.facts.append(f"it is right on the usual inputs, but not {words}")
                 case = Case(args, due, run.value, found.index)
+                words = "on this one" if own_arguments(exercise, args) else words
+                self.facts.append(f"it is right on the usual inputs, but not {words}")
                 self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
                 lost = [why for name, why in _LOST if name in watch.calls and "NaN" in found.fact]
                 self.facts += lost[:1]
@@ -206,7 +213,7 @@ class _Judge(Examined):
 
     def _without_a_name(self, i: int, case: Case, found: Gap) -> Verdict:
         run = self.session.runs[i]
-        due_things, said = _things_due(self.exercise, i), ""
+        due_things, said = things_due(self.exercise, i), ""
         if None not in (due_things, run.things) and due_things[0] != run.things:
             said = f"it returns {run.form}; due {due_things[1]}"
         if run.form == "None" and (said or not isinstance(case.given, Raised)):
@@ -230,6 +237,8 @@ class _Judge(Examined):
             return self._wrong(case, "error", measured=[change] if change else [])
         told = truths(case.expected, case.given)
         self.facts[:0] = told or ([found.fact] if found.fact else [])
+        if not found.fact and all(nearly(*pair) for pair in zip(self.due, self.given)):
+            self.facts.append(_SLIGHTLY)
         measured = [change] if change else []
         if not change and repeats and (found.of_form or not found.fact):
             shown = ((case.args, case.expected, case.given),)
@@ -244,7 +253,10 @@ class _Judge(Examined):
     def _repaired(self, first: tuple) -> str:
         """The change that mends the answer; it is wrong on `first`."""
         exercise = self.exercise
-        further = [*exercise.probes, *(args for _, args in widened(exercise)), *drawn(exercise)]
+        in_time = time.process_time() < self.end - BUDGET / 2
+        further = [*exercise.probes, *drawn(exercise)]
+        if in_time or len(further) < LEAST:  # else what time is left is for the search
+            further += [args for _, args in widened(exercise)]
         inputs = [first, *(args for args in further if args is not first)]
 
         @functools.cache
@@ -271,29 +283,6 @@ class _Judge(Examined):
                 name = mistake.name[:1].upper() + mistake.name[1:]
                 return f"two things together give this. {name}: {mistake.why} And {said[0]}"
         return ""
-
-
-@functools.cache
-def _things_due(exercise: Exercise, i: int) -> tuple[int, str] | None:
-    """How many things the solution returns on probe `i`, and that in words; None for any number."""
-    watch = Watch(exercise.solution)
-    with watch.returns_noted() as answer:
-        outcome(exercise.play, answer, exercise.probes[i], i)
-    due = things(watch.returned)
-    words = "is one tensor" if isinstance(watch.returned, Tensor) else f"are {due} things"
-    return None if due is None else (due, "is one thing" if due == 1 and "are" in words else words)
-
-
-@functools.cache
-def may_borrow(exercise: Exercise) -> frozenset[str]:
-    """The library's functions and layers whose results right answers hand back as they are."""
-    allowed: set[str] = set()
-    for right in (exercise.solution, *exercise.right_variants):
-        watch = Watch(right)
-        with watch.returns_noted() as answer, watch.calls_noted():
-            outcome(exercise.play, answer, exercise.probes[0], 0)
-        allowed |= watch.borrowed
-    return frozenset(allowed)
 
 
 def _error_facts(run: Run) -> list[str]:

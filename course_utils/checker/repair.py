@@ -14,19 +14,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_utils.checker.edits import Code, Edit, code_of
+from course_utils.checker.edits import Code, Edit, Together, code_of
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import outcome, play_batch
 from course_utils.checker.slips import NO_SMALL
 from course_utils.checker.values import Raised, gap
 
 _EACH = 0.3  # seconds for one change
-_LEAST = 12  # inputs: on fewer a change may be right by chance
+LEAST = 12  # inputs: on fewer a change may be right by chance
 # changes beside which a known mistake may stand; others may make the known mistake themselves
 _SWAP = re.compile(
     "number is due|function is due|comparison|`.+=`|exchange of|sides are exchanged|"
     "brackets are too|a copy"
 )
+_LINE, _CONDITION = "this line is too many", "a part of the condition is too many"
 _NUMBER, _COPY = "another number is due", "a step is missing (a copy)"
 _FIRST = (_NUMBER, NO_SMALL)  # of several changes these are told
 _FACTOR = "a step is missing (a factor"  # moves a comparison past what was tried, for any reason
@@ -53,7 +54,7 @@ def repair(
         in_place: an argument is changed, so that a copy is what is missing.
     """
     code = code_of(answer)
-    if code is None or len(inputs) < _LEAST or not _only_computes(code):
+    if code is None or len(inputs) < LEAST or not _only_computes(code):
         return ""
     only = _COPY if in_place else "" if _tells_much(due((), 0)) else _NUMBER
     few = _only_truths(due((), 0))
@@ -61,15 +62,22 @@ def repair(
     first: list[Any] = []  # what each edit gives on the first input
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some changes make odd code
-        for rank in range(3):
-            more = [e for e in code.edits(rank) if only in ("", e.words)]
+        for some in (code.edits(0), code.edits(1), code.together(), code.edits(2)):
+            more = [e for e in some if only in ("", e.words)]
             more = [e for e in more if not (few and e.words.startswith(_FACTOR))]
+            more.sort(key=lambda e: e.words.startswith("one "))  # names, of which there are many
             jobs = [_job(exercise, code, edit, inputs, lambda i: due((), i)) for edit in more]
             found = play_batch(jobs, _EACH, end)
             good = [e for e, x in zip(more, found) if x is True]
             if good:
+                less = _left_out(good, code)
+                jobs = [_job(exercise, code, e, inputs, lambda i: due((), i)) for e in less]
+                gone = [e for e, x in zip(less, play_batch(jobs, _EACH, end)) if x is True]
+                good = gone or good
                 tried = f"it is right on all {len(inputs)} inputs tried"
-                return f"{_place(good, code)}: with this one change {tried}"
+                several = isinstance(_least(good), Together)
+                one = "the same change in each of them" if several else "this one change"
+                return f"{_place(good, code)}: with {one} {tried}"
             edits, first = edits + more, first + found
             if time.process_time() >= end:
                 break
@@ -85,6 +93,7 @@ def repair(
                 for e, x in zip(edits, first)
                 if _SWAP.search(e.words)
                 and not _switches_off(e)
+                and not _is_zero(e.new)
                 and x
                 and gap(made, x[0]).size <= 1
             ]
@@ -121,6 +130,19 @@ def _job(
     return is_right
 
 
+def _left_out(good: list[Edit], code: Code) -> list[Edit]:
+    """Edits that leave out a line or condition in which a good edit lies.
+
+    Such an edit may be good for no other reason than that it keeps the line from doing anything.
+    """
+    changed = {id(e.node) for e in good}
+    return [
+        e
+        for e in code.edits(1)
+        if e.words in (_LINE, _CONDITION) and changed & {id(n) for n in ast.walk(e.node)}
+    ]
+
+
 def _nearer(
     exercise: Exercise, answer: Any, inputs: list[tuple], due: Callable, mistake: Mistake
 ) -> Callable[[], bool]:
@@ -132,6 +154,11 @@ def _nearer(
         return left <= sum(_wrong(due((), i), value) for i, value in enumerate(came))
 
     return is_nearer
+
+
+def _is_zero(new: Any) -> bool:
+    """Whether a number becomes 0, by which a whole term is lost."""
+    return isinstance(new, ast.Constant) and new.value == 0
 
 
 def _tells_much(value: Any) -> bool:
@@ -170,9 +197,14 @@ def _switches_off(edit: Edit) -> bool:
     return edit.words == _NUMBER and isinstance(getattr(edit.node, "value", None), float)
 
 
+def _least(good: list[Edit]) -> Edit:
+    """The change of the smallest piece of code, of a number first."""
+    return min(good, key=lambda e: (e.words not in _FIRST, len(ast.unparse(e.node))))
+
+
 def _place(good: list[Edit], code: Code) -> str:
     """Where the change of the smallest piece of code is, and of what kind."""
-    edit = min(good, key=lambda e: (e.words not in _FIRST, len(ast.unparse(e.node))))
+    edit = _least(good)
     shown = ast.unparse(edit.node).split("\n")[0]
     shown = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 4] + " ..."
     alike = sorted(

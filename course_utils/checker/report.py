@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from course_utils.checker import source
+from course_utils.checker.called_with import own_arguments
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.shown import number, show
 from course_utils.checker.values import Raised, gap, numbers_in
@@ -125,7 +126,9 @@ class Result:
         if self.exercise.kind == "value":  # the right value is not given away
             small = isinstance(case.given, float) and 0 < abs(case.given) < 1e-3
             return [("given", f"{case.given:.4g}" if small else show(case.given))]
-        rows = [(self.exercise.argument(i), self._argument(arg)) for i, arg in enumerate(case.args)]
+        own = own_arguments(self.exercise, case.args)
+        named = own or [(self.exercise.argument(i), arg) for i, arg in enumerate(case.args)]
+        rows = [(name, self._argument(arg)) for name, arg in named]
         if self.status != "time":
             expected, given, equal = _without_equal_parts(case.expected, case.given)
             equal = [part for part in equal if part in self.verdict.held]

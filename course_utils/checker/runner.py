@@ -28,6 +28,7 @@ SECONDS = 2.0  # of computing, for all the runs of an answer
 _PATIENCE = 10  # by the clock, times that, for one that waits or a machine that is busy
 _LOADING = 30.0  # seconds of loading modules that do not count, in one check
 _GRACE = 0.5  # how long a thread may take to give up, and then to fall asleep
+_MOST_OF_A_MESSAGE = 300  # characters
 _STACK = 32 * 2**20  # bytes; threads get only 512 kB on macOS
 # There `while True: try: ... except: ...` stops all threads.
 _MUST_BREATHE = sys.version_info < (3, 11)
@@ -289,6 +290,7 @@ def _work(
 
 def _message(error: BaseException) -> str:
     try:
-        return str(error)[:300]
+        text = str(error)
+        return text if len(text) <= _MOST_OF_A_MESSAGE else text[:_MOST_OF_A_MESSAGE] + " ..."
     except Exception:
         return "(its message cannot be shown)"

@@ -1,4 +1,4 @@
-"""Outcomes and arguments as short text, in few digits."""
+"""Outcomes and arguments as short text, in few digits; what is cut ends in dots."""
 
 import functools
 import math
@@ -8,6 +8,9 @@ from typing import Any
 from torch import Tensor
 
 from course_utils.checker.values import Opaque, Raised, article, gap
+
+_ROW = 12  # numbers of a row of a large tensor
+_TEXT = 200  # characters of anything else
 
 
 def number(x: Any) -> str:
@@ -33,7 +36,9 @@ def show(value: Any, index: tuple = (), most: int = 48) -> str:
             return _nested(value)
         row = (index if len(index) == value.dim() else (0,) * value.dim())[:-1]
         where = "".join(f"[{i}]" for i in row)
-        return f"{where} = {_nested(value[row].flatten()[:12])} of shape {tuple(value.shape)}"
+        shown, rest = value[row].flatten().tolist()[:_ROW], value[row].numel() > _ROW
+        numbers = ", ".join(map(number, shown)) + ", ..." * rest
+        return f"{where} = [{numbers}] of shape {tuple(value.shape)}"
     if isinstance(value, (list, tuple)):
         parts = [part(i, item) for i, item in enumerate(value)]
         if not any(map(_holds_tensors, value)):
@@ -49,8 +54,10 @@ def show(value: Any, index: tuple = (), most: int = 48) -> str:
     if isinstance(value, Raised):
         return f"{value.type_name}: {value.message}"
     if callable(value):
-        return f"{getattr(value, '__name__', 'a function')}(...)"
-    return number(value) if isinstance(value, (bool, int, float)) else repr(value)[:200]
+        name = getattr(value, "__name__", "")
+        return f"{name if name.isidentifier() else 'a function'}(...)"
+    text = number(value) if isinstance(value, (bool, int, float)) else repr(value)
+    return text if len(text) <= _TEXT else text[:_TEXT] + " ..."
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -88,5 +95,8 @@ def first_difference(due: Any, given: Any, index: tuple) -> str:
     if isinstance(due, list) and isinstance(due[index[0]], Tensor) and index[1:]:
         part, below = f"in entry {index[0]} of what is returned, at", index[1:]
     where = ", ".join(str(step) for step in below)
-    a, b = (show(functools.reduce(operator.getitem, index, x)) for x in (due, given))
+    pair = [functools.reduce(operator.getitem, index, x) for x in (due, given)]
+    a, b = map(show, pair)
+    if a == b:  # in the few digits that are shown
+        a, b = (repr(x.item() if isinstance(x, Tensor) else x) for x in pair)
     return f"the first difference is {part} [{where}]: expected {a}, given {b}"

@@ -251,9 +251,12 @@ def _entries(n: int) -> str:
 
 
 def _dict_gap(expected: dict, given: Any) -> Gap:
-    if not isinstance(given, dict) or given.keys() != expected.keys():
-        names = ", ".join(expected)
-        return Gap(math.inf, f"it has other parts than {names}")
+    if not isinstance(given, dict):
+        return Gap(math.inf, f"it is {article(given)}, not a dictionary")
+    if lost := [key for key in expected if key not in given]:
+        return Gap(math.inf, f"it has no part called {', '.join(lost)}")
+    if given.keys() != expected.keys():
+        return Gap(math.inf, f"it has other parts than {', '.join(expected)}")
     return _first_that_differs({key: gap(expected[key], given[key]) for key in expected})
 
 

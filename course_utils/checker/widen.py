@@ -46,7 +46,7 @@ def widened(exercise: Exercise) -> tuple[Input, ...]:
         return ()
     ordinary = [p for p in exercise.probes if _largest(p) <= _ORDINARY] or [*exercise.probes]
     found = [made for probe in ordinary[-2:] for made in _all_rules(exercise, probe)]
-    return tuple(made for made in found if all_agree(exercise, made[1]))
+    return tuple(made for made in (*exercise.edges, *found) if all_agree(exercise, made[1]))
 
 
 def all_agree(exercise: Exercise, args: tuple) -> bool:
@@ -138,6 +138,7 @@ def _of_floats(value: Any) -> Iterator[tuple[str, Any]]:
         yield f"is {FAR:.0f} times as large", value * FAR
         yield f"is {NEAR} times as large", value * NEAR
         yield f"is {VERY_FAR:.0f} times as large", value * VERY_FAR
+        yield "is negative throughout", -4 * value.abs() - NEAR
     elif are_amounts(value):
         yield f"is {FAR:.0f} times as large", [x * FAR for x in value]
 

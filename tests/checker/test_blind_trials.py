@@ -202,3 +202,137 @@ def test_a_lost_axis_is_no_wrong_average():
     text = str(check("pooled", lambda weights, values: (weights @ values[:, None]).squeeze()))
     assert "The numbers are right" in text
     assert "Two things together" not in text
+
+
+# ---------------------------------------------------------------- a sweep of chapters 13 to 16
+
+
+def _divided_down_twice(merged, old_A, old_B, new_A, new_B, alpha):
+    without = merged - alpha // len(old_A) * old_B @ old_A
+    return without + alpha // len(new_A) * new_B @ new_A
+
+
+def _sum_over_an_axis_twice(weights, budget):
+    back = torch.arange(len(weights))[:, None] - torch.arange(len(weights))
+    near, fewer = (back >= 0) & (back < budget), (back >= 0) & (back < budget - 1)
+    fewer[:, 0] = True
+    return torch.stack([(weights * near).mean(-1).mean(), (weights * fewer).mean(-1).mean()])
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("switch_task", _divided_down_twice, "another operation is due, here and at 1 more place"),
+        ("kept_by_bets", _sum_over_an_axis_twice, "another function is due, here and at 1 more"),
+    ],
+)
+def test_a_slip_that_was_copied_is_found_in_all_its_places(name, answer, words, patient_search):
+    text = str(check(name, answer))
+    assert words in text
+    assert "with the same change in each of them it is right" in text
+
+
+def _one_bias(num, size):
+    layers = torch.nn.ModuleList(torch.nn.Linear(size, size) for _ in range(num))
+    for layer in layers[1:]:
+        layer.bias = layers[0].bias
+    return layers
+
+
+def _first_left_out(weights, budget):
+    window, sink = 0.0, 0.0
+    for t in range(len(weights)):
+        window += weights[t, max(0, t - budget + 1) : t + 1].sum()
+        sink += weights[t, max(1, t - budget + 2) : t + 1].sum()
+        sink += weights[t, 0] if t >= budget else 0
+    return torch.stack([window, sink]) / len(weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("own_linears", _one_bias, "`layer.bias = layers[0].bias`, this line is too many"),
+        ("kept_by_bets", _first_left_out, "a part of the condition is too many"),
+    ],
+)
+def test_a_line_too_many_is_told_and_not_what_keeps_it_from_acting(
+    name, answer, words, patient_search
+):
+    assert words in str(check(name, answer))
+
+
+def _clamped(queries, keys, values):
+    q, k = (torch.where(x > 0, x + 1, x.exp()) for x in (queries, keys))
+    state = torch.einsum("td,tv->tdv", k, values).cumsum(0)
+    total = (q * k.cumsum(0)).sum(-1, keepdim=True)
+    return torch.einsum("td,tdv->tv", q, state) / total.clamp(min=1.0)
+
+
+def _floats_of_none(num_tokens, radius, global_positions):
+    at = torch.arange(num_tokens)
+    mask = (at[:, None] - at).abs() <= radius
+    chosen = torch.tensor(global_positions)
+    mask[chosen], mask[:, chosen] = True, True
+    return mask
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("running_attention", _clamped, "is negative throughout"),
+        ("sparse_pattern", _floats_of_none, "not where `global_positions` is empty"),
+    ],
+)
+def test_edges_are_tried_once_all_else_is_right(name, answer, words):
+    assert words in str(check(name, answer))
+
+
+class _Turned(torch.nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base, self.half = base.requires_grad_(False), base.out_features // 2
+        self.angle = torch.nn.Parameter(torch.zeros(self.half))
+
+    def forward(self, x):
+        y = self.base(x)
+        a, b, rest = y.split([self.half, self.half, y.shape[1] - 2 * self.half], dim=1)
+        cos, sin = self.angle.cos(), self.angle.sin()
+        return torch.cat([cos * a - sin * b, sin * a + cos * b, rest], dim=1)
+
+
+class _OneColumn(torch.nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.add = torch.nn.Linear(1, base.out_features, bias=False)
+        torch.nn.init.zeros_(self.add.weight)
+
+    def forward(self, x):
+        return self.base(x) + self.add(x.mean(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("answer", [_Turned, _OneColumn])
+def test_every_way_of_tuning_may_take_steps_of_its_own_size(answer):
+    assert check("OwnTuning", answer).status == "right"
+
+
+def test_of_parts_that_are_equal_no_sign_is_said_to_be_wrong():
+    def shapes(B, Tq, Tk, d_model, h):
+        d = d_model // h
+        heads = (B, Tq, d, h)
+        return {"queries": heads, "scores": heads, "heads": heads, "output": (B, Tq, d_model)}
+
+    assert "signs" not in str(check("multi_head_shapes", shapes))
+    assert "no part called heads" in str(
+        check("multi_head_shapes", lambda *_: {"queries": 1, "scores": 1, "output": 1})
+    )
+
+
+def test_two_numbers_that_differ_are_shown_with_digits_that_do():
+    def in_half_precision(Q, K, V, mask):
+        scores = (Q.half() @ K.half().mT).float() / Q.shape[-1] ** 0.5
+        return scores.masked_fill(~mask, -math.inf).softmax(-1) @ V
+
+    text = str(check("attention_in_one_line", in_half_precision))
+    expected, given = text.split("expected ")[1].split("\n")[0].rstrip(".").split(", given ")
+    assert expected != given

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_utils.checker import catalogue, check, runner, source
+from course_utils.checker import catalogue, check, judge, runner, source
 from course_utils.checker.exercise import Exercise, call, exercise, wrong
 from course_utils.checker.report import Result
 from course_utils.checker.shown import show
@@ -606,8 +606,50 @@ def test_values_are_frozen_compared_and_shown():
     assert show(torch.zeros(4, 30), (2, 1)).startswith("[2] = [0.0")
 
 
+def test_what_is_cut_says_so():
+    assert "0.0, ...] of shape (4, 30)" in show(torch.zeros(4, 30), (2, 1))
+    assert "..." not in show(torch.zeros(12, 12), (2, 1))
+    assert show("x" * 300).endswith(" ...")
+    assert show("x" * 100) == repr("x" * 100)
+
+    def long_words(scores, mask):
+        raise ValueError("x" * 400)
+
+    assert "x" * 300 + " ..." in str(check("softmax_with_mask", long_words))
+
+    def six_shapes(scores, mask):
+        a = b = c = d = scores
+        return a + b[1:] + c + d + scores + mask
+
+    assert "and 2 more" in str(check("softmax_with_mask", six_shapes))
+
+
 def test_stub_of_marked_lines_keeps_the_rest():
     marked = "def f(x):\n    # >>> one line\n    y = 2 * x\n    # <<<\n    return y\n"
     assert source._BLOCK.sub(rf"\1{source._TODO}\n", marked) == (
         'def f(x):\n    raise NotImplementedError("your turn")\n    return y\n'
     )
+
+
+def test_an_import_costs_an_answer_nothing_and_is_not_ended_half_way(tmp_path, monkeypatch):
+    """Half an import would leave a broken module behind, for everybody."""
+    (tmp_path / "slow_to_come.py").write_text(
+        "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end:\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def imports(x):
+        import slow_to_come
+
+        return slow_to_come.end > x
+
+    session = runner.run_answer(lambda answer, x: answer(x), imports, [(0.0,)], seconds=0.2)
+    assert session.runs[0].value is True
+    assert not session.runs[0].timed_out
+
+
+def test_nothing_is_judged_where_the_reference_fails(monkeypatch):
+    monkeypatch.setattr(judge, "outcome_of", lambda *_: Raised("AttributeError", "broken"))
+    result = check("softmax_with_mask", lambda scores, mask: scores / 0)
+    assert result.status == "not checked"
+    assert "restart the kernel" in str(result)

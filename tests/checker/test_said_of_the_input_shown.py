@@ -384,3 +384,33 @@ def test_a_warning_is_told_whole():
     assert warnings.showwarning is not None
     assert runner.run_answer(lambda a: a(), lambda: None, [()]).warned == ()
     assert judge.BUDGET > 0
+
+
+# ---------------------------------------------------------------- whose arguments are shown
+
+
+def as_undone_before(f, g, y1, y2, d1, d2):
+    return y1 - f(y2), y2 - g(y1), torch.sin(d1), d2
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "shown"),
+    [
+        ("undo_in_one_run", as_undone_before, ["f", "g", "y1", "y2", "d1", "d2"]),
+        (
+            "score_gradient",
+            lambda s, log_sum, v, grad, output: torch.sin(s),
+            ["scores", "log_sum", "values", "grad", "output"],
+        ),
+        ("from_tiles", lambda queries, tiles: queries, ["queries", "keys", "values", "size"]),
+        ("softmax_with_mask", lambda scores, mask: scores, ["scores", "mask"]),
+    ],
+)
+def test_the_arguments_shown_are_those_of_the_answer(name, answer, shown):
+    """Where they are made of others, and can be shown; and then no sentence names the others."""
+    result = check(name, answer)
+    labels = [label for label, _ in result._case_rows()]
+    assert labels[: len(shown) + 2] == [*shown, "expected", "given"]
+    made = {BY_NAME[name].argument(i) for i in range(len(result.verdict.case.args))}
+    for sentence in (*result.verdict.facts, *result.verdict.measured):
+        assert not {f"`{x}`" for x in made - {*shown}} & {*re.findall("`[^`]+`", sentence)}

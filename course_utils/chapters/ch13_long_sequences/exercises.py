@@ -209,7 +209,7 @@ def _sparse(num_tokens, radius, global_positions, *, globals="both", joined="or"
     elif places == "shifted":
         chosen[[p - 1 for p in global_positions]] = True
     elif places == "only one":
-        chosen[global_positions[0]] = True
+        chosen[global_positions[:1]] = True
     elif places in ("near", "next"):
         aside = radius if places == "near" else 1
         for p in global_positions:
@@ -231,11 +231,12 @@ def _sparse(num_tokens, radius, global_positions, *, globals="both", joined="or"
     difficulty=2,
     trains="window and global tokens",
     text="""
-    Longformer's pattern: the window of `neighbour_window`, and a few global tokens, which look at
-    every key and which every query may look at.
+    Longformer's pattern: the window of `neighbour_window`, and a few global tokens, or none, which
+    look at every key and which every query may look at.
     """,
     reference=_sparse,
     probes=[(5, 1, [2]), (9, 2, [0, 4]), (12, 3, [5, 11])],
+    edges=[("where `global_positions` is empty", (6, 1, []))],
     mistakes=[
         *_WINDOW_MISTAKES[:6],
         *_SLICE_MISTAKES,
@@ -332,8 +333,8 @@ def _sparse(num_tokens, radius, global_positions, *, globals="both", joined="or"
             torch.ones(n, n)
             .tril(r)
             .triu(-r)
-            .index_fill(0, torch.tensor(g), 1.0)
-            .index_fill(1, torch.tensor(g), 1.0)
+            .index_fill(0, torch.tensor(g, dtype=torch.long), 1.0)
+            .index_fill(1, torch.tensor(g, dtype=torch.long), 1.0)
             .bool()
         ),
     ],  # fmt: skip
@@ -482,6 +483,20 @@ def _running_with_ones(q, k, v):
             sums="without the present",
         ),
         wrong(
+            "both sums run over all tokens",
+            "mask direction",
+            "S and z must hold the tokens up to t only, or the future leaks in.",
+            sums="all",
+            total="all",
+        ),
+        wrong(
+            "both sums stop before the present",
+            "off by one",
+            "Add the present key and value to S, and the key to z, before you use them.",
+            sums="without the present",
+            total="without the present",
+        ),
+        wrong(
             "the sum of values is not handed on",
             "state",
             "S at t is S at t - 1 plus the present product.",
@@ -604,10 +619,10 @@ def running_attention(queries, keys, values):
 
 def _segment(x, memory, weights, *, context="both", asks="segment", triangle="right",
              scale="root", keeps="both", what="inputs", end="last", gradient="cut", axis=-1,
-             through="all", fill="-inf"):  # fmt: skip
+             through="all", fill="-inf", matrices="qkv"):  # fmt: skip
     if through == "nothing":
         x = x.detach()
-    W_q, W_k, W_v = weights
+    W_q, W_k, W_v = (weights["qkv".index(letter)] for letter in matrices)
     joined = {
         "both": torch.cat([memory, x]),
         "raw memory": torch.cat([memory, x]),
@@ -634,14 +649,15 @@ def _segment(x, memory, weights, *, context="both", asks="segment", triangle="ri
         mask = mask.triu()
     divisors = {"none": 1, "d": q.shape[1], "keys": k.shape[0] ** 0.5}
     scores = q @ k.T / divisors.get(scale, q.shape[1] ** 0.5)
-    filled = scores.masked_fill(~mask, -math.inf)
+    filled = scores.masked_fill(~mask, 0.0 if fill == "zero" else -math.inf)
     if fill in NOT_LOW:
         filled = lowered(scores, ~mask, fill)
     weights = unshifted(scores, mask) if fill == "unshifted" else filled.softmax(axis)
     output = weights @ v
     size = memory.shape[0]
     new = {"inputs": x, "outputs": output[-x.shape[0] :], "keys": x @ W_k}[what]
-    held = {"both": torch.cat([memory, new]), "segment": new, "memory": memory}[keeps]
+    oldest = torch.cat([memory[: max(0, size - len(new))], new])
+    held = {"segment": new, "memory": memory, "oldest": oldest}.get(keeps, torch.cat([memory, new]))
     held = held[-size:] if end == "last" else held
     return output, held if gradient == "kept" else held.detach()
 
@@ -780,7 +796,26 @@ def _segment_by_einsum(x, memory, weights):
             "the new memory forgets the old one",
             "cache",
             "With a segment shorter than M some of the old memory must stay.",
+            {"end": "all"},
             keeps="segment",
+        ),
+        wrong(
+            "the oldest tokens of the memory stay, the newest go",
+            "cache",
+            "The new memory ends with the segment, and before it stand the newest of the old one.",
+            keeps="oldest",
+        ),
+        wrong(
+            "hidden scores become 0",
+            "mask timing",
+            "exp(0) = 1 is a weight; -inf gives none.",
+            fill="zero",
+        ),
+        wrong(
+            "queries and keys exchange their matrices",
+            "role of q, k, v",
+            "The weights come as W_q, W_k, W_v: queries are x @ W_q, keys context @ W_k.",
+            matrices="kqv",
         ),
         wrong(
             "the memory stays what it was",
@@ -976,6 +1011,9 @@ def _in_window(*, before=4, after=4, itself=1, ends="short"):
         "one": math.comb(before + 1, 2),
         "one key a row": before + after,
         "a side a row": before**2 + after**2,
+        "the first is forgotten": 2 * math.comb(before, 2),
+        "a key more": math.comb(before + 2, 2) + math.comb(after + 2, 2) - 2,
+        "left out": (before + after) * (before + itself + after),
         "whole": 0,
     }[ends]
     return 1000 * (before + itself + after) - lost
@@ -1011,6 +1049,24 @@ def _in_window(*, before=4, after=4, itself=1, ends="short"):
                 "off by one",
                 "The rows at an end lack 4, 3, 2 and 1 keys.",
                 ends="one key a row",
+            ),
+            wrong(
+                "at each end one short row is forgotten",
+                "off by one",
+                "At each end 4 rows are short: they lack 4, 3, 2 and 1 keys.",
+                ends="the first is forgotten",
+            ),
+            wrong(
+                "each short row is taken to lack a key too many",
+                "off by one",
+                "The first token lacks 4 keys, for it sees itself and 4 after it: 5 of 9.",
+                ends="a key more",
+            ),
+            wrong(
+                "the rows at the ends are not counted",
+                "off by one",
+                "They are shorter, but not empty: 5, 6, 7 and 8 keys.",
+                ends="left out",
             ),
             wrong(
                 "each short row is taken to lack a whole side",
@@ -1051,6 +1107,12 @@ def _in_window(*, before=4, after=4, itself=1, ends="short"):
             "counting",
             "That is full attention; a window keeps at most 9 in a row.",
             answer=1_000_000,
+        ),
+        wrong(
+            "what is left out is counted",
+            "counting",
+            "Asked is how many scores are kept, not how many are spared.",
+            answer=1_000_000 - 8_980,
         ),
         wrong(
             "one row is counted",
@@ -1222,12 +1284,17 @@ def suits_the_map():
     return "wfmb"
 
 
-def _kept(weights, budget, *, more=0, first="within", mean="queries", given="kept", order="right"):
+def _kept(weights, budget, *, more=0, first="within", mean="queries", given="kept", order="right",
+          start="cut"):  # fmt: skip
     steps = len(weights)
     at = torch.arange(steps)
     behind = at[:, None] - at
     near = (behind >= 0) & (behind < budget + more)
     fewer = (behind >= 0) & (behind < budget - 1 + more)
+    if start != "cut":  # a slice that starts at -1 starts at the last column, and is empty
+        near = near & (at + 1 >= budget + more)[:, None]
+    if start == "negative":
+        fewer = fewer & (at + 1 >= budget - 1 + more)[:, None]
     at_first = torch.zeros_like(near)
     at_first[:, 0] = True
     masks = {"on top": near, "alone": at_first & False}
@@ -1283,6 +1350,10 @@ def _causal_map(seed, steps, towards_first=0.0):
               more=1),
         wrong("the window has a key too few", "off by one",
               "`budget` keys, the query's own among them.", more=-1),
+        wrong("a slice starts below 0", "off by one",
+              "In the first rows t - budget + 1 is negative and counts from the end: take max(0, "
+              "...).",
+              {"start": "negative in the window"}, start="negative"),
         wrong("only the last query is measured", "averaging",
               "Take the mean over all queries, the early ones included.", mean="last row"),
         wrong("the mean is taken over cells", "averaging",
@@ -1420,10 +1491,10 @@ def longest_text(free, layers, heads, sharing, d_head, batch, number):
     return free // (batch * a_token)
 
 
-def _undo(f, g, y1, y2, d1, d2, *, again="nothing", g_sign=-1, f_sign=-1, f_reads="x2",
+def _undo(f, g, y1, y2, d1, d2, *, again_f=False, again_g=False, g_sign=-1, f_sign=-1, f_reads="x2",
           into_y1="both", into_x2="both", f_gets="both", order="right"):  # fmt: skip
-    if again != "nothing":
-        (f if again == "f" else g)(y1)
+    for function in [f] * again_f + [g] * again_g:
+        function(y1)
     with torch.enable_grad():
         leaf1 = y1.detach().requires_grad_()
         from_g = g(leaf1)
@@ -1516,10 +1587,10 @@ def _undo_whole(f, g, y1, y2, d1, d2):
     mistakes=[
         wrong("f is run more than once", "counting",
               "The run that rebuilds x₁ can be differentiated, if it is recorded.",
-              again="f"),
+              again_f=True),
         wrong("g is run more than once", "counting",
               "The run that rebuilds x₂ can be differentiated, if it is recorded.",
-              again="g"),
+              again_g=True),
         wrong("g is added instead of subtracted", "residual",
               "y₂ = x₂ + g(y₁), so x₂ = y₂ - g(y₁).", g_sign=1),
         wrong("f is added instead of subtracted", "residual",
@@ -1564,7 +1635,7 @@ def undo_in_one_run(f, g, y1, y2, d1, d2):
     return x1, x2.detach(), d_x1, d_x2
 
 
-def _pattern(num_tokens, *, form="right"):
+def _pattern(num_tokens, *, form="own block and last", side="past", itself=True, holds="truth"):
     at = torch.arange(num_tokens)
     size = math.isqrt(num_tokens - 1) + 1
     behind = at[:, None] - at
@@ -1578,17 +1649,12 @@ def _pattern(num_tokens, *, form="right"):
         "first of a block": own | (at % size == 0),
         "stride": (behind % size == 0),
         "globals": (behind < size) | (at < size // 2 + 1),
+        "fixed size": (at[:, None] // 4 == at // 4) | ((at + 1) % 4 == 0),
     }.get(form, own | last)
-    mask = mask & (behind >= 0)
-    if form == "ahead":
-        mask = own | last
-    if form == "not itself":
-        mask = mask & (behind > 0)
-    if form == "fixed size":
-        mask = ((at[:, None] // 4 == at // 4) | ((at + 1) % 4 == 0)) & (behind >= 0)
-    if form == "transposed":
-        mask = mask.T
-    return mask.float() if form == "numbers" else mask
+    mask = mask & (behind >= 0) if side != "ahead" else mask
+    mask = mask if itself else mask & (behind != 0)
+    mask = mask.T if side == "turned" else mask
+    return mask.float() if holds == "numbers" else mask
 
 
 def play_pattern(answer, num_tokens):
@@ -1649,18 +1715,18 @@ def play_pattern(answer, num_tokens):
         wrong("some tokens do not hear of the one before them", "locality",
               "Steps of one length alone never reach what lies between them.", form="stride"),
         wrong("the pattern looks ahead", "mask direction",
-              "This is for a language model: query t may look at keys 0 to t.", form="ahead"),
+              "This is for a language model: query t may look at keys 0 to t.", side="ahead"),
         wrong("a token does not see itself", "self exclusion",
               "Its own word is already known, and a path may stay where it is.",
-              form="not itself"),
+              itself=False),
         wrong("long texts get too many keys a query", "length",
               "Keys may grow like √T only: blocks of fixed size, for one, have T / size summaries.",
               form="fixed size"),
         wrong("queries and keys are exchanged", "mask axis",
               "Row t belongs to query t, so only its first t + 1 columns may be True.",
-              form="transposed"),
+              side="turned", form="own block and last"),
         wrong("the mask holds numbers", "mask meaning",
-              "A mask is boolean: True = may look.", form="numbers"),
+              "A mask is boolean: True = may look.", holds="numbers"),
     ],
     hints=[
         "With half of the keys close by, and the other half spread over the past, what could the "

@@ -93,6 +93,8 @@ class _TwoLoRAs(nn.Module):
             if self.start == "both zero" or (self.start == "B zero" and name[0] == "B"):
                 value = value * 0
             setattr(self, name, nn.Parameter(value) if self.registered else value)
+        if self.pairs == "one A":
+            self.A_v = self.A_q
         scales = {"alpha / r": alpha / rank, "none": 1, "alpha": alpha, "r / alpha": rank / alpha,
                   "root": alpha / rank**0.5}  # fmt: skip
         self.factor = scales[self.scale]
@@ -119,7 +121,8 @@ class _TwoLoRAs(nn.Module):
         none = torch.zeros_like(first)
         parts = {"qv": (first, none, second), "qk": (first, second, none),
                  "kv": (none, first, second), "q": (first, none, none),
-                 "v": (none, none, second), "qkv": (first, first, second)}  # fmt: skip
+                 "v": (none, none, second), "qkv": (first, first, second),
+                 "qvv": (first, second, second)}  # fmt: skip
         return out + torch.cat(parts[self.gets], dim=-1)
 
 
@@ -311,6 +314,7 @@ def _two(seed, d, rank, tokens, alpha, bias=True):
             "the keys are changed as well",
             "role of q, k, v",
             "The middle third must be what the base gives.",
+            {"gets": "qvv"},
             gets="qkv",
         ),
         wrong(
@@ -330,6 +334,12 @@ def _two(seed, d, rank, tokens, alpha, bias=True):
             "role of q, k, v",
             "B_q A_q x goes to the first third, B_v A_v x to the last.",
             pairs="swapped",
+        ),
+        wrong(
+            "queries and values share their A",
+            "sharing",
+            "Each has an A of its own, drawn by itself.",
+            pairs="one A",
         ),
         wrong(
             "queries and values share one update",
@@ -626,6 +636,8 @@ def _prefix_attend(
     fill=-1e9,
 ):
     batch, m = len(keys), len(prefix_keys)
+    if hidden == "zeroed":
+        keys, values = keys * real_keys[..., None], values * real_keys[..., None]
     p_k, p_v = (p.expand(batch, -1, -1) for p in (prefix_keys, prefix_values))
     if used == "keys twice":
         p_v = p_k
@@ -644,6 +656,8 @@ def _prefix_attend(
         "inverted": [see_prefix, ~real_keys],
         "front": [see_prefix, real_keys],
         "wrong end": [real_keys, see_prefix],
+        "zeroed": [see_prefix, torch.ones_like(real_keys)],
+        "first sentence": [see_prefix, real_keys[:1].expand_as(real_keys)],
         "nothing": [see_prefix, torch.ones_like(real_keys)],
         "not extended": [see_prefix, real_keys],
     }[hidden]
@@ -749,6 +763,18 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 
             hidden="nothing",
         ),
         wrong(
+            "padding is set to zero, not hidden",
+            "mask missing",
+            "A key of zeros has a score of 0, and exp(0) = 1 is a weight: hide scores with -inf.",
+            hidden="zeroed",
+        ),
+        wrong(
+            "all sentences get the mask of the first",
+            "mask axis",
+            "Each sentence has its own padding: the mask is (B, 1, m + Tk).",
+            hidden="first sentence",
+        ),
+        wrong(
             "no query sees the prefix",
             "mask meaning",
             "The prefix must be among the keys, and the mask True for it in every row.",
@@ -848,6 +874,12 @@ def _dpo_texts(policy, reference, is_answer, beta, *, sign=1, form="log sigmoid"
     losses = {
         "log sigmoid": lambda: F.logsigmoid(d),
         "overflows": lambda: torch.log(torch.sigmoid(d)),
+        "with 1e-6": lambda: torch.log(torch.sigmoid(d) + 1e-6),
+        "with 1e-7": lambda: torch.log(torch.sigmoid(d) + 1e-7),
+        "with 1e-8": lambda: torch.log(torch.sigmoid(d) + 1e-8),
+        "with 1e-9": lambda: torch.log(torch.sigmoid(d) + 1e-9),
+        "with 1e-10": lambda: torch.log(torch.sigmoid(d) + 1e-10),
+        "with 1e-12": lambda: torch.log(torch.sigmoid(d) + 1e-12),
         "no log": lambda: torch.sigmoid(d),
         "no sigmoid": lambda: d,
         "apart": lambda: F.logsigmoid(inside * gain[0]) + F.logsigmoid(-inside * gain[1]),
@@ -924,6 +956,18 @@ def _texts(seed, pairs, steps, scale=1.0):
             "overflow",
             "In float32 sigmoid(-123) is 0, whose log is infinite: one function does both safely.",
             form="overflows",
+        ),
+        wrong(
+            "a small number under the logarithm ends the loss",
+            "overflow",
+            "log(sigmoid + 1e-8) never falls below -18.4, and has no gradient there: logsigmoid "
+            "needs no such help.",
+            {"form": "with 1e-6"},
+            {"form": "with 1e-7"},
+            {"form": "with 1e-9"},
+            {"form": "with 1e-10"},
+            {"form": "with 1e-12"},
+            form="with 1e-8",
         ),
         wrong(
             "the pairs are added up",
@@ -1456,6 +1500,24 @@ def what_fits():
     return "de"
 
 
+def _falls(layer, trained, x, target):
+    """Whether a step down the gradient, however short it has to be, makes the loss smaller."""
+
+    def loss_now():
+        return F.mse_loss(layer(x).double(), target.double())
+
+    before, start = loss_now(), [p.detach().clone() for p in trained]
+    if not before.requires_grad:
+        return False
+    gradients = torch.autograd.grad(before, trained, allow_unused=True)
+    for step in (100 * 0.1**k for k in range(12)):
+        for p, old, gradient in zip(trained, start, gradients):
+            p.data = old - step * (0 if gradient is None else gradient)
+        if loss_now() < before * (1 - 1e-7):
+            return True
+    return False
+
+
 def play_own(answer, weight, bias, x, target):
     """Wrap a layer, look at its start, train it a little, and see whether it is still linear."""
     base = nn.Linear(weight.shape[1], weight.shape[0])
@@ -1464,46 +1526,50 @@ def play_own(answer, weight, bias, x, target):
     layer = answer(base)
     trained = _trained(layer)
     outcome = {
-        "starts like the base":
-            bool(torch.allclose(layer(x), F.linear(x, weight, bias), atol=1e-5)),
+        "starts like the base": _close(layer(x).detach(), F.linear(x, weight, bias)),
         "trains at most as many numbers as there are outputs":
             sum(p.numel() for p in trained) <= len(weight),
     }  # fmt: skip
-    losses = []
-    for _ in range(10 if trained and layer(x).requires_grad else 0):
-        loss = F.mse_loss(layer(x), target)
-        for p, gradient in zip(trained, torch.autograd.grad(loss, trained, allow_unused=True)):
-            p.data -= 0.1 * (0 if gradient is None else gradient)
-        losses.append(loss.item())
-    outcome["learns"] = bool(losses) and losses[-1] < 0.995 * losses[0]
-    outcome["the pre-trained numbers stay"] = bool(
-        torch.equal(base.weight.detach(), weight) and torch.equal(base.bias.detach(), bias)
-    )
+    outcome["something is trained"] = bool(trained)
+    outcome["learns"] = [_falls(layer, trained, x, target) for _ in range(5)][0]
+    outcome["the pre-trained weight stays"] = torch.equal(base.weight.detach(), weight)
+    outcome["the pre-trained bias stays"] = torch.equal(base.bias.detach(), bias)
     at_zero = layer(torch.zeros(1, x.shape[1])).detach()
     merged = (layer(torch.eye(x.shape[1])).detach() - at_zero).T  # (out, in)
-    outcome["one plain layer could do the same"] = bool(
-        torch.allclose(layer(x).detach(), F.linear(x, merged) + at_zero, atol=1e-4)
-    )
+    by_one_layer = F.linear(x, merged) + at_zero
+    outcome["one plain layer could do the same"] = _close(layer(x).detach(), by_one_layer)
     return outcome
 
 
-class _Own(nn.Module):
-    """A factor for each output, in the manner of (IA)^3; the class attribute is the switch."""
+def _close(given, due):
+    """Whether numbers of any size agree to four digits of the largest."""
+    return bool((given - due).abs().max() <= 1e-4 * due.abs().max().clamp_min(0.1))
 
-    form = "right"
+
+class _Own(nn.Module):
+    """A factor for each output, in the manner of (IA)^3; each class attribute is a switch."""
+
+    start = 1.0
+    frozen = "all"
+    new = "trained"
+    too_many = False
+    curved = False
 
     def __init__(self, base):
         super().__init__()
-        self.base = base.requires_grad_(self.form == "not frozen")
-        start = 0.5 if self.form == "disturbed" else 1.0
-        self.factor = nn.Parameter(torch.full((base.out_features,), start))
-        self.factor.requires_grad_(self.form != "nothing new")
+        self.base = base.requires_grad_(self.frozen == "none")
+        base.bias.requires_grad_(self.frozen != "all")
+        self.factor = nn.Parameter(torch.full((base.out_features,), self.start))
+        self.factor.requires_grad_(self.new != "nothing")
         self.shift = nn.Parameter(torch.zeros(base.out_features))
-        self.shift.requires_grad_(self.form == "too many")
+        self.shift.requires_grad_(self.too_many)
 
     def forward(self, x):
-        out = self.factor * self.base(x) + self.shift
-        return out + F.relu(out) - F.relu(self.base(x)) if self.form == "curved" else out
+        factor, shift = self.factor, self.shift
+        if self.new == "detached":
+            factor, shift = factor.detach(), shift.detach()
+        out = factor * self.base(x) + shift
+        return out + F.relu(out) - F.relu(self.base(x)) if self.curved else out
 
 
 class _Shift(nn.Module):
@@ -1571,31 +1637,46 @@ class _OneFactor(nn.Module):
             "it does not start as the layer it wraps",
             "neutral start",
             "A factor starts at 1, what is added starts at 0.",
-            form="disturbed",
+            start=0.5,
         ),
         wrong(
             "the pre-trained numbers are trained as well",
             "frozen base",
             "Freeze the layer: base.requires_grad_(False).",
-            form="not frozen",
+            frozen="none",
+        ),
+        wrong(
+            "the bias of the layer is trained",
+            "frozen base",
+            "It is a pre-trained number, too: freeze it, and add a vector of your own beside it.",
+            {"new": "nothing"},
+            frozen="weight",
         ),
         wrong(
             "nothing new is trained",
             "frozen base",
             "What you add must be an nn.Parameter that requires a gradient.",
-            form="nothing new",
+            new="nothing",
+        ),
+        wrong(
+            "what is trained does not move",
+            "gradient",
+            "No gradient comes to it: of two factors that both start at zero each blocks the "
+            "other, and detach cuts the way.",
+            new="detached",
         ),
         wrong(
             "too many numbers are trained",
             "counting",
             "At most as many as the layer has outputs: one vector, for example.",
-            form="too many",
+            too_many=True,
         ),
         wrong(
             "the way cannot be merged",
             "activation",
-            "What is not linear cannot become part of a linear layer.",
-            form="curved",
+            "What is not linear, or mixes the rows of a batch, cannot become part of a linear "
+            "layer.",
+            curved=True,
         ),
     ],
     hints=[

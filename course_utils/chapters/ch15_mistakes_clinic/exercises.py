@@ -28,6 +28,10 @@ def _any_width(max_len, d_model, *, last="sine", order="alternate", exponent="wi
     angles = position * 10000.0 ** (-even / size)
     table = torch.zeros(max_len, d_model)
     sines, cosines = (1, 0) if order == "swapped" else (0, 1)
+    if order == "blocks" and last == "zero":
+        half = angles[:, : d_model // 2]
+        table[:, : 2 * (d_model // 2)] = torch.cat([half.sin(), half.cos()], dim=1)
+        return table
     if order == "blocks":
         table[:, : len(even)] = angles.sin()
         table[:, len(even) :] = angles[:, : d_model // 2].cos()
@@ -211,6 +215,9 @@ def _filled(scores, mask, *, fill="lowest", empty="zero", hides="right", axis=-1
               "low": -1e4}  # fmt: skip
     if when == "after":
         weights = torch.softmax(scores, dim=axis) * visible
+    elif fill == "unshifted":
+        powers = scores.exp() * visible
+        weights = powers / powers.sum(dim=axis, keepdim=True).clamp_min(1e-6)
     elif fill == "by 50":
         weights = torch.softmax(lowered(scores, ~visible, fill), dim=axis)
     else:
@@ -218,6 +225,7 @@ def _filled(scores, mask, *, fill="lowest", empty="zero", hides="right", axis=-1
     seen = {
         "zero": visible.any(dim=axis, keepdim=True),
         "all": visible.all(dim=axis, keepdim=True),
+        "hidden, too": visible,
     }
     return weights.masked_fill(~seen[empty], 0.0) if empty in seen else weights
 
@@ -279,7 +287,16 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
             "hidden scores are set to 0",
             "mask direction",
             "0, or finfo.tiny just above it, is a score like others; the fill must be the lowest.",
+            {"empty": "hidden, too"},
             fill="zero",
+        ),
+        wrong(
+            "the row's maximum is not subtracted",
+            "overflow",
+            "exp of a score far below 0 is 0, and of a large one infinite: subtract the row's "
+            "maximum first, or use torch.softmax.",
+            fill="unshifted",
+            when="before",
         ),
         wrong(
             "an empty row shares its weight among hidden keys",
@@ -349,28 +366,28 @@ def safe_fill(scores, mask):
     return weights.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
 
 
-def _linears(num, size, *, kind="right", count=0, bias=True, square=True,
-             trained=True):  # fmt: skip
+def _linears(num, size, *, held="module list", made="one by one", count=0, bias=True,
+             square=True, trained=True, seeded=False):  # fmt: skip
     num, output = num + count, size if square else size * num
-
-    def layer():
-        return nn.Linear(size, output, bias=bias)
-
-    if kind == "list":
-        return [layer() for _ in range(num)]
-    if kind == "shared":
-        return nn.ModuleList([layer()] * num)
-    layers = nn.ModuleList(layer() for _ in range(num)).requires_grad_(trained)
-    if kind == "copies":
+    if seeded:
+        torch.manual_seed(0)
+    layers = [nn.Linear(size, output, bias=bias).requires_grad_(trained) for _ in range(num)]
+    if made == "shared":
+        layers = layers[:1] * num
+    if made == "copies":
         for other in layers:
             other.load_state_dict(layers[0].state_dict())
-    return layers
+    if made == "zeros":
+        for layer in layers:
+            nn.init.zeros_(layer.weight)
+    return layers if held == "list" else nn.ModuleList(layers)
 
 
 def play_linears(answer, num, size):
     """What can be seen of the layers: how many, what is registered, and whether they differ."""
-    layers = answer(num, size)
-    weights = [layer.weight for layer in layers]
+    layers, others = answer(num, size), answer(num, size)
+    listed = [x.values() if isinstance(x, nn.ModuleDict) else x for x in (layers, others)]
+    weights, later = ([layer.weight for layer in x] for x in listed)
     parameters = layers.parameters() if isinstance(layers, nn.Module) else ()
     return {
         "layers": len(weights),
@@ -378,7 +395,10 @@ def play_linears(answer, num, size):
         "registered parameters": sum(p.numel() for p in parameters),
         "every weight needs a gradient": all(weight.requires_grad for weight in weights),
         "different layers": len({id(weight) for weight in weights}),
-        "equal at the start": bool(torch.equal(weights[0], weights[-1])),
+        "numbers in the first layer": sum(p.numel() for p in [*listed[0]][0].parameters()),
+        "neighbours are equal at the start": any(map(torch.equal, weights, weights[1:])),
+        "a layer is equal in the next call": any(map(torch.equal, weights, later)),
+        "a weight is all zeros": not all(weight.any() for weight in weights),
     }
 
 
@@ -411,7 +431,7 @@ def _linears_copied_and_drawn_anew(num, size):
     text="""
     `[nn.Linear(8, 8)] * 4` registers nothing, and copies start equal (cases *times-four*,
     *copies*). Return `num` linear layers that a module which holds them would train, each with a
-    start of its own.
+    start of its own, and with another one at the next call.
     """,
     reference=_linears,
     play=play_linears,
@@ -421,19 +441,32 @@ def _linears_copied_and_drawn_anew(num, size):
             "a plain list registers nothing",
             "sharing",
             "The optimiser never hears of parameters in a list: use nn.ModuleList.",
-            kind="list",
+            held="list",
         ),
         wrong(
             "all layers are one and the same",
             "sharing",
             "list * num repeats one object; make a new layer in each turn of a comprehension.",
-            kind="shared",
+            made="shared",
         ),
         wrong(
             "all layers start equal",
             "sharing",
             "A copy keeps the numbers of its model: draw them anew.",
-            kind="copies",
+            made="copies",
+        ),
+        wrong(
+            "the random state is seeded",
+            "sharing",
+            "A seed inside the function gives the same numbers at every call: two blocks made in "
+            "this way start equal.",
+            seeded=True,
+        ),
+        wrong(
+            "all weights start at zero",
+            "sharing",
+            "Equal weights get equal gradients: nn.Linear draws them, so leave them as they are.",
+            made="zeros",
         ),
         wrong("there is one layer too few", "off by one", "num layers are due.", count=-1),
         wrong("there is one layer too many", "off by one", "num layers are due.", count=1),

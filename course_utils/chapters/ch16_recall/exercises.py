@@ -33,6 +33,8 @@ def _attention(
         scores = scores + seen
     if hide == "before":
         scores = scores.masked_fill(~seen, -math.inf)
+    if hide == "before, with -1e9":  # where nothing is visible that is no NaN
+        scores = scores.masked_fill(~seen, -1e9)
     if hide in NOT_LOW:
         scores = lowered(scores, ~seen, hide)
     weights = torch.softmax(scores, dim=axis).nan_to_num(0.0)
@@ -123,6 +125,7 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
             "the mask is inverted",
             "mask meaning",
             "True = may look.",
+            {"hide": "before, with -1e9"},
             meaning="hide",
         ),
         wrong(
@@ -206,14 +209,16 @@ def attention_in_one_line(Q, K, V, mask):
 def _shapes(B, Tq, Tk, d_model, h, *, size="share", order="heads first", scores="Tq Tk",
             merged="d_model", length="Tq", maps="per head"):  # fmt: skip
     d = {"share": d_model // h, "whole": d_model, "heads": h, "float": d_model / h}[size]
-    queries = (B, h, Tq, d) if order == "heads first" else (B, Tq, h, d)
+    queries = {"heads first": (B, h, Tq, d), "not split": (B, Tq, d_model)}.get(
+        order, (B, Tq, h, d)
+    )
     rows = {"Tq Tk": (Tq, Tk), "Tk Tq": (Tk, Tq), "Tq Tq": (Tq, Tq), "d d": (d, d)}[scores]
     joined = {"d_model": d_model, "one head": d, "h": h, "h times d": h * d}.get(merged)
     out, rows_of_heads = {"Tq": (Tq, Tq), "Tk": (Tk, Tk), "heads": (Tq, Tk)}[length]
     shapes = {
         "queries": queries,
         "scores": (B, h, *rows) if maps == "per head" else (B, *rows),
-        "heads": (B, h, rows_of_heads, d),
+        "heads": queries if order == "positions first twice" else (B, h, rows_of_heads, d),
         "output": (B, h, out, d) if merged == "not" else (B, out, joined),
     }
     if maps == "no batch":
@@ -249,6 +254,7 @@ def play_shapes(answer, B, Tq, Tk, d_model, h):
             "each head is as wide as the model",
             "head layout",
             "The heads share d_model: each has d_model / h features.",
+            {"merged": "h times d"},
             size="whole",
         ),
         wrong(
@@ -261,7 +267,14 @@ def play_shapes(answer, B, Tq, Tk, d_model, h):
             "heads and positions are not swapped",
             "head layout",
             "After the split the heads stand beside the batch: (B, h, Tq, d_model / h).",
+            {"order": "positions first twice"},
             order="positions first",
+        ),
+        wrong(
+            "the queries are not split into heads",
+            "head layout",
+            "Asked are the queries after the split: (B, h, Tq, d_model / h).",
+            order="not split",
         ),
         wrong(
             "rows and columns of the scores are swapped",
@@ -378,8 +391,9 @@ def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases
            ffn=2, embeddings=1, stacks=2, norms=3, output_bias=False, last_norms=0,
            repeated=True):  # fmt: skip
     d = d_model
-    attend = attention * d * d + (attention * d if biases in (True, "attention") else 0)
-    forward = ffn * d * d_ff + (d_ff + d if biases in (True, "network") else 0)
+    attend = attention * d * d + (attention * d if biases not in (False, "network") else 0)
+    behind = {"twice d_ff": 2 * d_ff, "twice d": 2 * d}.get(biases, d_ff + d)
+    forward = ffn * d * d_ff + (behind if biases not in (False, "attention") else 0)
     layers = layers if repeated else 1
     encoder = attend + forward + 2 * norm * d
     decoder = (2 if cross else 1) * attend + forward + (norms if cross else 2) * norm * d
@@ -422,6 +436,13 @@ def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases
             {"biases": "network"},
             {"biases": "attention"},
             biases=False,
+        ),
+        wrong(
+            "the two biases of the network are taken to be equally long",
+            "counting",
+            "Its first map has d_ff outputs and its second d_model: d_ff + d_model biases.",
+            {"biases": "twice d"},
+            biases="twice d_ff",
         ),
         wrong(
             "the norms are forgotten",
@@ -560,6 +581,24 @@ def transformer_parameters(d_model, d_ff, layers, vocabulary):
             "off by one",
             "Step t sees t keys, its own included: 1 + 2 + ... + 10.",
             answer=6 * 8 * 45,
+        ),
+        wrong(
+            "the cache is not used",
+            "cache",
+            "With a cache there is one new query a step; without it all t are asked again.",
+            answer=6 * 8 * 385,
+        ),
+        wrong(
+            "one step too many is counted",
+            "off by one",
+            "There are 10 steps: 1 + 2 + ... + 10.",
+            answer=6 * 8 * 66,
+        ),
+        wrong(
+            "layers and heads are added",
+            "counting",
+            "There are 8 heads in each of 6 layers: 6 times 8.",
+            answer=(6 + 8) * 55,
         ),
     ],
     hints=[
