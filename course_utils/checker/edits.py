@@ -105,7 +105,8 @@ class Code:
                 alike.setdefault((edit.words, *_what_changes(edit)), []).append(edit)
         for some in alike.values():
             inside = {id(n) for e in some for n in ast.walk(e.node) if n is not e.node}
-            apart = [e for e in some if id(e.node) not in inside]
+            first = {id(e.node): e for e in reversed(some)}  # one edit of each place
+            apart = [e for e in some if e is first[id(e.node)] and id(e.node) not in inside]
             if len(apart) > 1:
                 yield Together(tuple(apart))
 
@@ -142,9 +143,9 @@ def _what_changes(edit: Edit) -> tuple:
         if isinstance(new, ast.Call) and new.args is node.args:
             words = ast.unparse(ast.Call(ast.Name("_"), [], new.keywords))
             return called, getattr(new.func, "attr", getattr(new.func, "id", "")), words
-        inner = isinstance(node.func, ast.Attribute) and new is node.func.value
-        if inner or any(new is x for x in node.args):
-            return called, inner
+        kept = [getattr(node.func, "value", None), *node.args]
+        if any(new is x for x in kept):
+            return called, [new is x for x in kept].index(True)
     return ast.dump(node), ast.dump(new)
 
 
