@@ -53,5 +53,5 @@ CHANGES = [
 SHORT = [
     ("c08-depth", "[6, 12, 24, 48, 96]", "[3, 6, 12]"),
     ("c08-train", "SEEDS, updates = 3, 120", "SEEDS, updates = 2, 12"),
-    ("c08-network", "(200, 32, 2)", "(20, 32, 2)"),
+    ("c08-network-curves", "(200, 32, 2)", "(20, 32, 2)"),
 ]
