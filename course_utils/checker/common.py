@@ -52,19 +52,26 @@ def not_low_enough(switch: str, *forms: str, **more) -> list[Mistake]:
     )
 
 
-def unshifted(scores: Tensor, visible: Tensor) -> Tensor:
-    """A softmax over the visible keys, the last axis, that takes exp of the scores as they are."""
+KEPT = "unshifted, kept from 0 / 0"
+
+
+def unshifted(scores: Tensor, visible: Tensor | bool = True, how: str = "unshifted") -> Tensor:
+    """A softmax over the visible keys, the last axis, that takes exp of the scores as they are.
+
+    `how` is KEPT where a small number keeps the divisor from 0.
+    """
     powers = scores.exp() * visible
-    return powers / powers.sum(-1, keepdim=True)
+    return powers / (powers.sum(-1, keepdim=True) + (1e-9 if how == KEPT else 0.0))
 
 
-def not_shifted(**switches) -> list[Mistake]:
+def not_shifted(*other_forms: dict, **switches) -> list[Mistake]:
     """The mistake that `unshifted` makes."""
     return wrong(
         "the row's maximum is not subtracted",
         "overflow",
-        "exp of a score far below 0 is 0 in float32, and 0 / 0 is NaN: subtract the row's maximum "
-        "first, or use torch.softmax.",
+        "exp of a score far below 0 is 0 in float32, and a row of zeros makes no weights: subtract "
+        "the row's maximum first, or use torch.softmax.",
+        *other_forms,
         **switches,
     )
 

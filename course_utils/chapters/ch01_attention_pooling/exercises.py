@@ -4,15 +4,22 @@ import math
 
 import torch
 
-from course_utils.checker.common import NOT_LOW, lowered, not_low_enough
+from course_utils.checker.common import (
+    KEPT,
+    NOT_LOW,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    unshifted,
+)
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw
 
 NOTEBOOK = "01_attention_pooling"
 
 
-def _pool(weights, values, *, how="sum", along="keys", divided="no"):
-    if how == "softmax again":
+def _pool(weights, values, *, how="sum", along="keys", divided="no", again=False):
+    if again:
         weights = torch.softmax(weights, dim=-1)
     if how == "hard":
         return values[weights.argmax(-1)]
@@ -65,7 +72,7 @@ def _pool(weights, values, *, how="sum", along="keys", divided="no"):
             "a softmax goes over the weights",
             "normalisation",
             "They are weights already; another softmax pulls them all towards 1/n.",
-            how="softmax again",
+            again=True,
         ),
         wrong(
             "the sum runs over the queries",
@@ -148,6 +155,8 @@ def _kernel(
         "queries": lambda: torch.softmax(scores, dim=0),
         "all": lambda: torch.softmax(scores.flatten(), dim=0).view_as(scores),
         "none": scores.exp,
+        "unshifted": lambda: unshifted(scores),
+        KEPT: lambda: unshifted(scores, how=KEPT),
         "density": lambda: scores.exp() / math.sqrt(2 * math.pi),
         "normal density": lambda: scores.exp() / (width * math.sqrt(2 * math.pi)),
         "largest": lambda: scores.exp() / scores.exp().amax(1, keepdim=True),
@@ -277,6 +286,9 @@ def _kernel_by_loops(x, xs, sigma):
     mistakes=[
         *_SCORE_MISTAKES,
         *_NORM_MISTAKES,
+        not_shifted(
+            {"norm": KEPT, "power": 2, "width_in": "divide", "factor": 0.5}, norm="unshifted"
+        ),
         wrong(
             "rows are keys and columns are queries",
             "role of q, k, v",
@@ -424,7 +436,8 @@ def _by_clearing(x, y, width):
 def leave_one_out(x, y, width):
     """Predict each y[i] from all the other points.
 
-    x, y: (n,), width: a positive number; the kernel is that of `gaussian_weights`. Returns (n,).
+    x, y: (n,), width: a positive number; the kernel is that of `gaussian_weights`, and each point
+    has another one within 13 widths. Returns (n,).
     """
     scores = -(((x[:, None] - x) / width) ** 2) / 2  # (n, n)
     itself = torch.eye(len(x), dtype=torch.bool)
@@ -461,6 +474,12 @@ _OF_WIDTH_1 = sum(
             answer=90,
         ),
         wrong(
+            "one value is given, not an average",
+            "averaging",
+            "Average pooling weighs all three values alike.",
+            answer=10,
+        ),
+        wrong(
             "the median is given",
             "averaging",
             "The values are averaged, not put in order.",
@@ -485,9 +504,10 @@ _OF_WIDTH_1 = sum(
             answer=35,
         ),
         wrong(
-            "the sum is divided by 2",
+            "the sum is divided by another number than 3",
             "averaging",
             "There are three values, so each has a weight of 1/3.",
+            {"answer": 90 / 4},
             answer=45,
         ),
         wrong(
@@ -794,14 +814,18 @@ def width_for_ratio(near, far, ratio):
     return math.sqrt((far**2 - near**2) / (2 * math.log(ratio)))
 
 
-def _nearest(queries, keys, k, *, by="distance", last=False, more=0, share="equal", along="keys"):
+def _nearest(
+    queries, keys, k, *,
+    by="distance", last=False, more=0, share="equal", along="keys", ranked="by place",
+):  # fmt: skip
     apart = queries[:, None] - keys  # (m, n)
     rank_of = {"distance": apart.abs(), "signed": apart, "key": keys.abs().expand_as(apart)}[by]
     axis = 1 if along == "keys" else 0
-    ranks = rank_of.argsort(axis, descending=last).argsort(axis)
-    chosen = ranks < k + more
-    if share == "softmax":
-        return torch.softmax((-(apart**2) / 2).masked_fill(~chosen, -math.inf), dim=1)
+    order = rank_of.argsort(axis, descending=last)
+    chosen = (order.argsort(axis) if ranked == "by place" else order) < k + more
+    scores = {"softmax": -(apart**2) / 2, "softmax of distances": -apart.abs()}
+    if share in scores:
+        return torch.softmax(scores[share].masked_fill(~chosen, -math.inf), dim=1)
     if share == "by all keys":
         return chosen.float() / len(keys)
     return chosen.float() if share == "none" else chosen / (k + more)
@@ -874,7 +898,16 @@ def _nearest_by_topk(queries, keys, k):
             "the chosen keys get unequal weights",
             "averaging",
             "Here all k count alike; how near they are has done its work when they were chosen.",
+            {"share": "softmax of distances"},
             share="softmax",
+        ),
+        wrong(
+            "the places of keys are taken for their ranks",
+            "locality",
+            "argsort gives the place of the nearest key first, not the rank of key 0: write 1/k at "
+            "the first k of these places.",
+            ranked="once",
+            along="keys",
         ),
         wrong(
             "each key chooses its nearest queries",

@@ -19,6 +19,7 @@ def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="p
         "larger": tokens > pad,
         "smaller": tokens < pad,
         "length": torch.arange(tokens.shape[1]) < (tokens != pad).sum(1, keepdim=True),
+        "first padding": (tokens == pad).cumsum(1) == 0,
     }[compare]  # (B, T)
     mask = ~mask if meaning == "hide" else mask
     mask = {
@@ -51,6 +52,7 @@ def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="p
         (torch.tensor([[5, 7, 1], [4, 1, 1]]), 1),
         (torch.tensor([[0, 3, 9, 9], [2, 0, 6, 9]]), 9),
         (torch.tensor([[4, 4, 5, 2], [4, 3, 4, 6], [5, 3, 7, 2]]), 4),
+        (torch.tensor([[3, 0, 8], [0, 2, 1]]), 0),
     ],
     mistakes=[
         wrong(
@@ -112,7 +114,8 @@ def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="p
         wrong(
             "padding is taken to stand at the end",
             "mask missing",
-            "Counting real tokens tells how many there are, not where: compare token by token.",
+            "Real tokens may stand behind padding, too: compare token by token.",
+            {"compare": "first padding"},
             compare="length",
         ),
         wrong(
@@ -289,8 +292,8 @@ def _from_lengths(
 def lengths_to_mask(lengths, num_keys):
     """True for the first `length` keys.
 
-    lengths: integers (B,) or (B, Tq). Returns a boolean mask (B, 1, num_keys) or
-    (B, Tq, num_keys).
+    lengths: integers (B,) or (B, Tq), none above num_keys.
+    Returns a boolean mask (B, 1, num_keys) or (B, Tq, num_keys).
     """
     positions = torch.arange(num_keys)  # (Tk,)
     if lengths.dim() == 1:
@@ -337,6 +340,8 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
     fully_masked = ~mask.any(-1, keepdim=True)
     if exp not in ("safe", "naive"):
         top = scores.amax() if exp.startswith("one") else scores.amax(_AXES[axis], keepdim=True)
+        if exp == "less the visible maximum":
+            top = scores.masked_fill(~mask, -1e9).amax(_AXES[axis], keepdim=True)
         raw = (scores - (0 if exp == "multiplied" else top)).exp() * mask
         total = raw.sum(_AXES[axis], keepdim=True)
         floor = float(exp.split(" at least ")[1]) if " at least " in exp else 0.0
@@ -422,6 +427,17 @@ _HIDING_MISTAKES = [
 ]  # fmt: skip
 
 
+_ONE_MAXIMUM = wrong(
+    "one maximum is subtracted from all rows",
+    "overflow",
+    "In a row far below it every exp becomes 0: each row has its own maximum.",
+    {"exp": "one maximum, at least 1e-12"},
+    exp="one maximum",
+    hide="before",
+    axis="keys",
+)
+
+
 def _by_length(scores, lengths, *, bound="<", who="keys", whose="own", **switches):
     if whose != "own":
         lengths = (lengths[0] if whose == "first" else lengths.max()).expand_as(lengths)
@@ -430,7 +446,7 @@ def _by_length(scores, lengths, *, bound="<", who="keys", whose="own", **switche
         if who == "queries"
         else torch.arange(scores.shape[2])
     )
-    limit = lengths[:, None, None]
+    limit = lengths[:, None, None] - int(bound == "one less")
     return _masked(scores, axis <= limit if bound == "<=" else axis < limit, **switches)
 
 
@@ -459,6 +475,7 @@ def _python_softmax(scores, lengths):
         (torch.tensor([[[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]]), torch.tensor([2])),
         (*draw(21, (3, 2, 5)), torch.tensor([2, 4, 1])),
         (far_below(2, 3, 4), torch.tensor([1, 3])),
+        (draw(25, (2, 2, 4))[0] - torch.tensor([[300.0], [0.0]]), torch.tensor([2, 3])),
     ],
     mistakes=[
         *_HIDING_MISTAKES,
@@ -470,6 +487,16 @@ def _python_softmax(scores, lengths):
             "Position and length are compared with <=; the last visible position is length - 1.",
             bound="<=",
         ),
+        wrong(
+            "one key too few is visible",
+            "off by one",
+            "Positions count from 0, so those smaller than the length are real.",
+            {"empty": "uniform"},
+            {"empty": "nan"},
+            bound="one less",
+            empty="zero",
+        ),
+        _ONE_MAXIMUM,
         wrong(
             "queries are hidden instead of keys",
             "mask axis",
@@ -579,12 +606,15 @@ _MASKS = torch.tensor(
             hide="before",
             axis="keys",
         ),
+        _ONE_MAXIMUM,
         wrong(
-            "one maximum is subtracted from all rows",
+            "exp is taken of hidden scores",
             "overflow",
-            "In a row far below it every exp becomes 0: each row has its own maximum.",
-            {"exp": "one maximum, at least 1e-12"},
-            exp="one maximum",
+            "It is infinite for one far above the visible scores, and inf * 0 is NaN: hide the "
+            "scores before exp.",
+            {"empty": "nan"},
+            exp="less the visible maximum",
+            empty="zero",
             hide="before",
             axis="keys",
         ),
@@ -649,6 +679,8 @@ def visible_keys(
         mask = mask[:, :1] if triangle == "none" else mask[:1] if padding == "none" else mask
     if heads:
         mask = mask[None] if heads == "first" else mask[:, None]
+    if meaning in ("float", "int"):
+        return mask.float() if meaning == "float" else mask.int()
     return torch.zeros(mask.shape).masked_fill(~mask, -math.inf) if meaning == "added" else mask
 
 
@@ -746,7 +778,9 @@ CAUSAL_MISTAKES = [
         wrong(
             "the mask holds numbers, not booleans",
             "mask meaning",
-            "0 and -inf are to be added to scores; here True = may look.",
+            "0 and 1, or 0 and -inf, are no boolean mask; here True = may look.",
+            {"meaning": "float"},
+            {"meaning": "int"},
             meaning="added",
         ),
         wrong(
@@ -822,6 +856,14 @@ def causal_and_padding(lengths, num_steps):
             "normalisation",
             "Each shifted exponential is exp(0) = 1, but they are still divided by their sum.",
             answer=1.0,
+        ),
+        wrong(
+            "the keys are miscounted",
+            "normalisation",
+            "The row has 4 scores, and equal scores get equal weights.",
+            {"answer": 1 / 5},
+            {"answer": 1 / 2},
+            answer=1 / 3,
         ),
         wrong(
             "the weight is taken to be -1e9",
@@ -1003,6 +1045,7 @@ def _packed(
         "any": torch.ones_like(keys == queries),
         "earlier": keys <= queries,
         "bits": (keys & queries) > 0,
+        "both real": (keys != 0) & (queries != 0),
         "batch": segments[:1, None, :] == segments[:1, :, None],
     }[same]
     every = torch.ones(segments.shape[1], segments.shape[1], dtype=torch.bool)
@@ -1039,6 +1082,7 @@ def _packed(
             "other sentences of the row are visible",
             "mask missing",
             "A key counts only if its segment is the query's own.",
+            {"same": "both real", "padding": "hidden"},
             same="any",
         ),
         wrong(

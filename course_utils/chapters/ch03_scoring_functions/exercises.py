@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker.common import (
+    KEPT,
     NOT_LOW,
     SOFTMAX_OF_THE_MAP,
     SOFTMAX_TWICE,
@@ -262,6 +263,7 @@ def _attention(
         "kq": queries @ keys.mT,
         "cosine": F.normalize(queries, dim=-1) @ F.normalize(keys, dim=-1).mT,
         "distance": -torch.cdist(queries, keys),
+        "distance itself": torch.cdist(queries, keys),
         "squared distance": -torch.cdist(queries, keys).square(),
     }[compare]  # (B, Tq, Tk)
     if scale_at == "scores":
@@ -283,8 +285,8 @@ def _attention(
         weights = weights * visible if hide == "after" else weights
     elif hide == "after, then again":
         weights = share(share(scores) * visible)
-    elif hide == "unshifted":
-        weights = unshifted(scores, visible)
+    elif hide in ("unshifted", KEPT):
+        weights = unshifted(scores, visible, hide)
     elif hide in _DIVISORS:
         weights = share(scores) * visible
         weights = weights / _DIVISORS[hide](weights, visible)
@@ -311,7 +313,7 @@ def _hidden(scores, visible, how):
         return scores + visible.float()
     if how in NOT_LOW:
         return lowered(scores, ~visible, how)
-    return scores.masked_fill(~visible, -1e9)
+    return scores.masked_fill(~visible, -math.inf if how == "-inf" else -1e9)
 
 
 def _causal(queries, keys, values, **switches):
@@ -402,8 +404,9 @@ def _by_pairs(queries, keys, values):
     for b, (some_queries, some_keys) in enumerate(zip(queries, keys, strict=True)):
         for i, q in enumerate(some_queries):
             for j, k in enumerate(some_keys):
-                weights[b, i, j] = math.exp(float(q @ k) / len(q) ** 0.5)
-    weights /= weights.sum(dim=2, keepdim=True)
+                weights[b, i, j] = float(q @ k) / len(q) ** 0.5
+            weights[b, i] = (weights[b, i] - weights[b, i].max()).exp()
+            weights[b, i] /= weights[b, i].sum()
     return torch.bmm(weights, values.double()), weights
 
 
@@ -433,9 +436,11 @@ class _AsModule(torch.nn.Module):
         ),
         draw(34, (2, 3, 4), (2, 5, 4), (2, 5, 4)),
         draw(35, (2, 3, 4), (2, 5, 4), (2, 5, 2)),
+        (*(x[None] for x in far_apart(3, 4)), *draw(38, (1, 4, 2))),
     ],
     mistakes=[
         *_SCALE_MISTAKES,
+        not_shifted({"hide": KEPT}, hide="unshifted", normalise="once", axis=-1),
         wrong(
             "there is no softmax",
             "normalisation",
@@ -475,6 +480,7 @@ class _AsModule(torch.nn.Module):
             "score",
             "A negative distance is the score of the kernel in chapter 01.",
             {"compare": "squared distance"},
+            {"compare": "distance itself"},
             compare="distance",
         ),
     ],
@@ -551,6 +557,15 @@ def _causal_by_prefix(queries, keys, values):
             "a position may not look at itself",
             "off by one",
             "The diagonal is hidden; position i sees 0 to i.",
+            {"hide": "-inf"},
+            diagonal=-1,
+        ),
+        wrong(
+            "the mask is inverted",
+            "mask meaning",
+            "masked_fill fills where its mask is True: give it what is to be hidden.",
+            {"hide": "-inf"},
+            future=True,
             diagonal=-1,
         ),
         wrong(
@@ -579,7 +594,7 @@ def _causal_by_prefix(queries, keys, values):
         ),
         not_low_enough("hide", "at -1", "at -100"),
         not_low_enough("hide", "by 50", scale="root d"),
-        not_shifted(hide="unshifted", normalise="once", axis=-1),
+        not_shifted({"hide": KEPT}, hide="unshifted", normalise="once", axis=-1),
         wrong(
             "a second softmax follows the hiding",
             "mask timing",
@@ -708,6 +723,16 @@ def dot_product_variance():
     return 64
 
 
+def _parameters(*, queries=True, keys=True, last="row", biases="none"):
+    """How many numbers maps from 20 and 2 to 8, and from 8 to 1, have."""
+    third = {"row": 8, "none": 0, "square": 64}[last]
+    of_third = {"row": 1, "none": 0, "square": 8}[last]
+    hidden = 8 * queries + 8 * keys
+    return 160 * queries + 16 * keys + third + {
+        "none": 0, "all": hidden + of_third, "hidden": hidden, "last": 1
+    }[biases]  # fmt: skip
+
+
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
@@ -719,24 +744,46 @@ def dot_product_variance():
     None of its three linear maps has a bias.
     """,
     mistakes=[
-        wrong(
-            "w_v is forgotten",
-            "counting",
-            "The 8 hidden features still have to become one number.",
-            answer=176,
-        ),
-        wrong(
-            "biases are counted",
-            "counting",
-            "The three maps are made with bias=False.",
-            {"answer": 200},
-            {"answer": 2 * 8 + 20 * 8 + 8 + 1},
-            answer=201,
+        *worked_out(
+            _parameters,
+            wrong(
+                "w_v is forgotten",
+                "counting",
+                "The 8 hidden features still have to become one number.",
+                last="none",
+            ),
+            wrong(
+                "w_v is counted as a square matrix",
+                "counting",
+                "It makes one number of the 8 hidden features: 8 weights, not 8 x 8.",
+                last="square",
+            ),
+            wrong(
+                "biases are counted",
+                "counting",
+                "The three maps are made with bias=False.",
+                {"biases": "hidden"},
+                {"biases": "last"},
+                biases="all",
+            ),
+            wrong(
+                "W_k is forgotten",
+                "counting",
+                "Queries and keys have a matrix each: 20 x 8 and 2 x 8.",
+                keys=False,
+            ),
+            wrong(
+                "W_q is forgotten",
+                "counting",
+                "Queries and keys have a matrix each: 20 x 8 and 2 x 8.",
+                queries=False,
+            ),
         ),
         wrong(
             "a bilinear form is counted",
             "counting",
             "There is no matrix from queries to keys; both go to the hidden features.",
+            {"answer": 48},
             answer=40,
         ),
         wrong(
@@ -746,25 +793,10 @@ def dot_product_variance():
             answer=320,
         ),
         wrong(
-            "w_v is counted as a square matrix",
+            "the sizes are added",
             "counting",
-            "It makes one number of the 8 hidden features: 8 weights, not 8 x 8.",
-            answer=2 * 8 + 20 * 8 + 8 * 8,
-        ),
-        wrong(
-            "w_v is forgotten, and biases are counted",
-            "counting",
-            "The third map has 8 weights, and all are made with bias=False.",
-            {"answer": 2 * 8 + 20 * 8 + 1},
-            answer=2 * 8 + 8 + 20 * 8 + 8,
-        ),
-        wrong(
-            "only one of W_q and W_k is counted",
-            "counting",
-            "Queries and keys have a matrix each: 20 x 8 and 2 x 8.",
-            {"answer": 20 * 8},
-            {"answer": 2 * 8 + 8},
-            answer=20 * 8 + 8,
+            "A map has inputs times outputs weights, and the three are added.",
+            answer=30,
         ),
     ],
     hints=[
@@ -906,27 +938,22 @@ def bilinear_scores(queries, keys, M):
     return queries @ M @ keys.transpose(-2, -1)
 
 
-def _matrix(wanted, *, made="right"):
+def _matrix(wanted, *, looks="wanted", size=10.0, sign=1.0):
     d = len(wanted)
     M = torch.zeros(d, d)
     M[torch.arange(d), wanted] = 1.0
-    forms = {
-        "right": lambda: 10 * M,
-        "transposed": lambda: 10 * M.T,
-        "weak": lambda: M,
-        "scaled": lambda: M / math.sqrt(d),
-        "identity": lambda: 10 * torch.eye(d),
-        "negative": lambda: -10 * M,
-        "first only": lambda: 10 * M * (torch.arange(d) == 0)[:, None],
-    }
-    return forms[made]()
+    M = {"wanted": M, "turned": M.T, "itself": torch.eye(d), "first only": M}[looks]
+    if looks == "first only":
+        M = M * (torch.arange(d) == 0)[:, None]
+    return sign * size * M
 
 
 def _looked_up(answer, wanted):
-    """Which weights are above 0.9 and which below 0.1, for one-hot queries and keys: (2, d, d)."""
+    """Which keys get the largest weight of a one-hot query, and whether one gets more than 0.9."""
     one_hot = torch.eye(len(wanted))
-    weights = torch.softmax(one_hot @ answer(wanted).float() @ one_hot.T, dim=-1)
-    return torch.stack([weights > 0.9, weights < 0.1]).float()
+    weights = torch.softmax(one_hot @ answer(wanted).float() @ one_hot.T, dim=-1)  # (d, d)
+    largest = weights >= weights.amax(-1, keepdim=True) - 1e-4
+    return {"the key with the largest weight": largest, "more than 0.9": weights.amax(-1) > 0.9}
 
 
 @exercise(
@@ -953,32 +980,32 @@ def _looked_up(answer, wanted):
             "keys look at queries",
             "projection",
             "The matrix is transposed: the row belongs to the word that asks.",
-            made="transposed",
+            looks="turned",
         ),
         wrong(
             "the scores are too close together",
             "scale",
             "A 1 among zeros gives only e times the weight of the others; make it larger.",
-            {"made": "scaled"},
-            made="weak",
+            size=1.0,
         ),
         wrong(
             "each word looks at itself",
             "score",
             "With the identity matrix the score is the plain dot product of one-hot vectors.",
-            made="identity",
+            looks="itself",
         ),
         wrong(
             "the sign is wrong",
             "score",
             "The wanted word gets the lowest score of its row; softmax prefers the highest.",
-            made="negative",
+            sign=-1.0,
+            size=10.0,
         ),
         wrong(
             "only the first word has its wish",
             "score",
             "The other rows of M are zero, so their words spread the weight evenly.",
-            made="first only",
+            looks="first only",
         ),
     ],
     hints=[
@@ -993,7 +1020,7 @@ def _looked_up(answer, wanted):
             (torch.arange(len(wanted)), wanted), torch.tensor(40.0)
         ),
     ],
-    map_of=lambda seen: seen[0],
+    map_of=lambda seen: seen["the key with the largest weight"].float(),
 )
 def look_at(wanted):
     """A matrix M (d, d) with which one-hot word i gives more than 0.9 to word wanted[i].
@@ -1091,6 +1118,7 @@ def which_score():
             "variance",
             "One product of entries has variance 2² · 1, not 2.",
             {"answer": 14.142},
+            {"answer": 14},
             answer=200**0.5,
         ),
         wrong(

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker.common import (
+    KEPT,
     NOT_LOW,
     lowered,
     not_low_enough,
@@ -30,6 +31,7 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="
         "reversed": [bos, *sentence[::-1]],
         "from second": [*sentence[1:], eos],
         "eos first": [eos, *sentence],
+        "eos first, bos last": [eos, *sentence, bos],
         "bos last": [*sentence, bos],
         "nested after bos": [bos, sentence],
         "nested before eos": [sentence, eos],
@@ -95,6 +97,7 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="
             "<bos> stands in the targets",
             "teacher forcing",
             "<bos> is given, never predicted.",
+            {"targets": "bos first"},
             targets="both",
         ),
         wrong(
@@ -107,6 +110,7 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="
             "<bos> and <eos> are exchanged",
             "teacher forcing",
             "<bos> begins the sentence that is read, <eos> ends the one that is predicted.",
+            {"inputs": "eos first, bos last", "targets": "eos last"},
             inputs="eos first",
             targets="bos last",
         ),
@@ -144,7 +148,13 @@ def shifted(sentence, bos, eos):
     return [bos, *sentence], [*sentence, eos]
 
 
-def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log softmax", sign=-1):
+_BASES = {"e": 1.0, "10": math.log(10), "2": math.log(2)}
+
+
+def _loss(
+    logits, targets, pad, *,
+    padding="left out", reduce="mean", into="log softmax", sign=-1, base="e",
+):  # fmt: skip
     if into == "softmax twice":
         logits = torch.softmax(logits, dim=-1)
     if into == "one step late":
@@ -159,12 +169,14 @@ def _loss(logits, targets, pad, *, padding="left out", reduce="mean", into="log 
         else F.log_softmax(logits, dim={"wrong axis": 0, "over time": 1}.get(into, -1))
     )
     asked = predicted.argmax(-1) if into == "own choice" else targets
-    loss = sign * predicted.gather(-1, asked[..., None]).squeeze(-1)  # (B, T)
+    loss = sign / _BASES[base] * predicted.gather(-1, asked[..., None]).squeeze(-1)  # (B, T)
     if into == "all scores":
         loss = sign * predicted.mean(-1)
     real = (logits.argmax(-1) if padding == "by prediction" else targets) != pad
     if padding == "id 0":
         real = targets != 0
+    if padding == "and what follows":
+        real = (targets == pad).cumsum(1) == 0
     if padding in ("in both", "zero scores"):
         real = torch.ones_like(real)
     if padding == "only padding":
@@ -242,6 +254,22 @@ def play_loss(answer, logits, targets, pad):
             "padding in the loss",
             "Which id is padding is given as an argument; 0 may be a word.",
             padding="id 0",
+        ),
+        wrong(
+            "what stands behind the first padding is left out",
+            "padding in the loss",
+            "Padding need not stand at the end: ask of each target whether it is pad.",
+            padding="and what follows",
+            into="log softmax",
+            reduce="mean",
+        ),
+        wrong(
+            "the logarithm has another base",
+            "log probabilities",
+            "Cross-entropy takes the natural logarithm, as log_softmax does.",
+            {"base": "2"},
+            base="10",
+            into="log softmax",
         ),
         wrong(
             "scores at padding are set to 0, but still counted",
@@ -428,8 +456,8 @@ def _context(
         weights = torch.softmax(scores[:, None], dim=1)[:, 0]
     elif axis == "single query, -1e9":
         weights = torch.ones(scores.shape)
-    elif hide == "unshifted":
-        weights = unshifted(scores, visible)
+    elif hide in ("unshifted", KEPT):
+        weights = unshifted(scores, visible, hide)
     else:
         weights = torch.softmax(scores, dim=axis)
     if hide == "after":
@@ -493,7 +521,7 @@ def _context(
             hide="zero",
         ),
         not_low_enough("hide"),
-        not_shifted(hide="unshifted", axis=-1),
+        not_shifted({"hide": KEPT}, hide="unshifted", axis=-1),
         wrong(
             "one key too many is visible",
             "off by one",
@@ -827,7 +855,7 @@ def _precision(
     clip="reference", over="candidate", size="n", windows="all", gram="tuple",
 ):  # fmt: skip
     n = 1 if size == "words" else n
-    less = 1 if windows == "one less" else 0
+    less = {"one less": 1, "to the end": 1 - n}.get(windows, 0)
     step = n if windows == "apart" else 1
     sizes = range(1, n + 1) if size == "up to n" else [n]
     grams, known = (
@@ -843,13 +871,16 @@ def _precision(
         hits = sum((counts & limits).values())
     elif clip == "once":
         hits = len(counts.keys() & limits.keys())
+    elif clip == "the other way":
+        hits = sum(gram in counts for gram in known)
     elif clip == "positions":
         hits = sum(a == b for a, b in zip(grams, known, strict=False))
     else:
         hits = sum(count for gram, count in counts.items() if gram in limits)
-    total = {"reference": len(known), "kinds": len(counts), "words": len(candidate)}.get(
-        over, len(grams)
-    )
+    total = {
+        "reference": len(known), "words of the reference": len(reference),
+        "kinds": len(counts), "words": len(candidate),
+    }.get(over, len(grams))  # fmt: skip
     return hits / total if total or over == "whatever there is" else 0.0
 
 
@@ -912,9 +943,10 @@ def _by_strings(candidate, reference, n):
             clip="positions",
         ),
         wrong(
-            "the matches are divided by the reference's n-grams",
+            "the matches are divided by what the reference holds",
             "averaging",
             "That is recall; precision is a share of the candidate.",
+            {"over": "words of the reference"},
             over="reference",
         ),
         wrong(
@@ -928,6 +960,19 @@ def _by_strings(candidate, reference, n):
             "off by one",
             "A sentence of m words has m - n + 1 n-grams.",
             windows="one less",
+        ),
+        wrong(
+            "shorter pieces at the end are counted as n-grams",
+            "off by one",
+            "The last n - 1 words begin no n-gram: a sentence of m words has m - n + 1.",
+            windows="to the end",
+        ),
+        wrong(
+            "the reference's n-grams are looked up in the candidate",
+            "clipping",
+            "Then one of the candidate scores as often as the reference holds it; it scores at "
+            "most as often as it stands in both.",
+            clip="the other way",
         ),
         wrong(
             "single words are compared for every n",
@@ -997,13 +1042,17 @@ def clipped_precision(candidate, reference, n):
     return matches / len(grams) if grams else 0.0
 
 
-def _penalty(candidate, reference, *, punish="short", ratio="r/c", curve="exp", cap=True):
+def _penalty(
+    candidate, reference, *, punish="short", ratio="r/c", curve="exp", cap=True, base=math.e
+):
     c, r = (candidate, reference) if punish == "short" else (reference, candidate)
     exponent = 1 - (r / c if ratio == "r/c" else c / r)
     exponent = {
         "difference": c - r, "whole": 1 - r // c, "without 1": -r / c, "turned": r / c - 1
     }.get(ratio, exponent)  # fmt: skip
-    value = {"exp": math.exp(exponent), "ratio": c / r, "plain": exponent}[curve]
+    value = {
+        "exp": base**exponent, "ratio": c / r, "plain": exponent, "at least 0": max(0.0, exponent)
+    }[curve]  # fmt: skip
     return 1.0 if cap and c >= r else value
 
 
@@ -1060,7 +1109,15 @@ def _penalty(candidate, reference, *, punish="short", ratio="r/c", curve="exp", 
             "length",
             "The penalty is e to the power 1 - r/c.",
             {"curve": "plain"},
+            {"curve": "at least 0"},
             curve="ratio",
+        ),
+        wrong(
+            "another number than e is raised to the power",
+            "length",
+            "The penalty is e to the power 1 - r/c: math.exp.",
+            {"base": 10.0},
+            base=2.0,
         ),
         wrong(
             "long translations get a bonus",
@@ -1137,12 +1194,6 @@ def _bleu(*, penalty=_PENALTY, words=4 / 5, pairs=1 / 4, mean="geometric"):
                 "length",
                 "The exponent is 1 - 6/5 = -1/5: the divisor is c, the candidate's length.",
                 penalty=math.exp(-1 / 6),
-            ),
-            wrong(
-                "the lengths are subtracted, not divided",
-                "length",
-                "The exponent is 1 - r/c, that is 1 - 6/5, not 5 - 6.",
-                penalty=math.exp(5 - 6),
             ),
             wrong(
                 "the 1 in the exponent of the penalty is forgotten",
