@@ -18,7 +18,7 @@ from course_utils.checker.examined import Examined, nearly
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
 from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
-from course_utils.checker.repair import LEAST, repair
+from course_utils.checker.repair import inputs_from, repair
 from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
 from course_utils.checker.shown import first_difference, number, show, truths
 from course_utils.checker.source import WORDS, is_untouched
@@ -34,7 +34,6 @@ from course_utils.checker.verdict import (
 )
 from course_utils.checker.watch import TURNED
 from course_utils.checker.widen import (
-    drawn,
     in_float64,
     widened,
 )
@@ -254,10 +253,7 @@ class _Judge(Examined):
         """The change that mends the answer; it is wrong on `first`."""
         exercise = self.exercise
         in_time = time.process_time() < self.end - BUDGET / 2
-        further = [*exercise.probes, *drawn(exercise)]
-        if in_time or len(further) < LEAST:  # else what time is left is for the search
-            further += [args for _, args in widened(exercise)]
-        inputs = [first, *(args for args in further if args is not first)]
+        inputs = inputs_from(exercise, first, in_time)
 
         @functools.cache
         def due(mistakes: tuple[Mistake, ...], k: int) -> Any:

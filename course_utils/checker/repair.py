@@ -19,9 +19,11 @@ from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import outcome, play_batch
 from course_utils.checker.slips import NO_SMALL
 from course_utils.checker.values import Raised, gap
+from course_utils.checker.widen import drawn, widened
 
 _EACH = 0.3  # seconds for one change
-LEAST = 12  # inputs: on fewer a change may be right by chance
+_RUNS = 0.12  # of computing, for one that is right on all inputs
+_LEAST = 12  # inputs: on fewer a change may be right by chance
 # changes beside which a known mistake may stand; others may make the known mistake themselves
 _SWAP = re.compile(
     "number is due|function is due|comparison|`.+=`|exchange of|sides are exchanged|"
@@ -54,7 +56,7 @@ def repair(
         in_place: an argument is changed, so that a copy is what is missing.
     """
     code = code_of(answer)
-    if code is None or len(inputs) < LEAST or not _only_computes(code):
+    if code is None or len(inputs) < _LEAST or not _only_computes(code):
         return ""
     only = _COPY if in_place else "" if _tells_much(due((), 0)) else _NUMBER
     few = _only_truths(due((), 0))
@@ -111,6 +113,23 @@ def repair(
                     f"{name}. {mistake.why}"
                 )
     return ""
+
+
+def inputs_from(exercise: Exercise, first: tuple, in_time: bool) -> list[tuple]:
+    """The inputs that a change must be right on: `first`, the probes, and as many as are quick.
+
+    Unless `in_time`, the widened ones are left out: what time is left is for the search.
+    """
+    inputs = [first, *(args for args in exercise.probes if args is not first)]
+    begun = time.process_time()
+    for k, args in enumerate(inputs):
+        outcome(exercise.play, exercise.variant(), args, k)
+    each = (time.process_time() - begun) / len(inputs)
+    further = [*drawn(exercise)]
+    if in_time or len(inputs) + len(further) < _LEAST:
+        further += [args for _, args in widened(exercise) if args is not first]
+    most = max(_LEAST, int(_RUNS / each))
+    return inputs + (further[:: -(-len(further) // most)] if further else [])
 
 
 def _job(

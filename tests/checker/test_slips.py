@@ -1,5 +1,6 @@
 """Slips that most inputs do not show, and kinds of slips that a change in the code tells."""
 
+import ast
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 from course_utils.checker import catalogue, check
 from course_utils.checker.resized import cut, sums_to_one
+from course_utils.checker.slips import EXPRESSIONS, NO_SMALL, statements
 from course_utils.checker.widen import all_agree, widened
 
 BY_NAME = {e.name: e for e in catalogue()}
@@ -140,17 +142,6 @@ def leaves_out_small_weights(weights, values):
     return torch.tensor([sum(row) for row in rows])
 
 
-def stops_at_padding(logits, targets, pad):
-    total, count = 0.0, 0
-    for row, ids in zip(logits, targets, strict=True):
-        for scores, token in zip(row, ids, strict=True):
-            if token == pad:
-                break
-            total = total - scores.log_softmax(-1)[token]
-            count += 1
-    return total / count
-
-
 def takes_the_last(hidden, outputs, lengths, score):
     made = []
     for b, n in enumerate(lengths.tolist()):
@@ -159,9 +150,11 @@ def takes_the_last(hidden, outputs, lengths, score):
     return torch.stack(made)
 
 
-def keeps_a_divisor_from_0(queries, keys, width):
-    kernel = torch.exp(-(((queries[:, None] - keys) / width) ** 2).double() / 2)
-    return (kernel / (kernel.sum(1, keepdim=True) + 1e-4)).float()
+def keeps_a_divisor_from_0(queries, keys, values):
+    scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()
+    weights = powers / (powers.sum(-1, keepdim=True) + 1e-3)
+    return weights @ values, weights
 
 
 def hides_not_low_enough(queries, keys, values):
@@ -172,23 +165,50 @@ def hides_not_low_enough(queries, keys, values):
     return weights @ values, weights
 
 
+def sees_no_more_than_it_said(inputs, state, outputs, attend, cell):
+    states = []
+    for t in range(inputs.shape[1]):
+        context = attend(state, outputs[:, : t + 1])
+        state = cell(torch.cat([context, inputs[:, t]], -1), state)
+        states.append(state)
+    return torch.stack(states, 1)
+
+
 @pytest.mark.parametrize(
     ("name", "answer", "said"),
     [
-        ("bilinear_scores", turns_a_square, "a step is too many"),
+        ("bilinear_scores", turns_a_square, "at `M = M.T`, this line is too many"),
         ("pooled", sorts_the_values, "at `values.sort().values`, a step is too many"),
         (
             "weighted_averages",
             leaves_out_small_weights,
             "at `w > row.mean()`, this condition is too many",
         ),
-        ("token_loss", stops_at_padding, "`break` and `continue` are exchanged"),
         ("decoder_context", takes_the_last, "at `outputs[b, -n:]`, a slice begins or ends"),
-        ("gaussian_weights", keeps_a_divisor_from_0, "the small number is too many"),
+        ("scaled_attention", keeps_a_divisor_from_0, "at `0.001`, another number is due"),
         ("causal_attention", hides_not_low_enough, "another number is due"),
+        ("run_decoder", sees_no_more_than_it_said, "at `(:, :t + 1)`, "),  # slow to play
     ],
 )
 def test_the_change_that_mends_it_is_told(name, answer, said):
     text = str(check(name, answer))
     assert said in text, text
     assert "with this one change it is right on all" in text
+
+
+def test_break_and_continue_are_taken_for_each_other():
+    loop = ast.parse("for x in y:\n    if x:\n        break\n").body[0]
+    new = {words: body for words, _, body in statements(loop.body[0].body)}
+    assert isinstance(new["`break` and `continue` are exchanged"][0], ast.Continue)
+
+
+def test_a_small_number_may_be_too_many():
+    for text in ("a + 1e-9", "a.clamp(min=1e-12)", "a - 1e-3"):
+        node = ast.parse(text, mode="eval").body
+        left = [
+            ast.unparse(new) for words, new in EXPRESSIONS[0](node, [], []) if words == NO_SMALL
+        ]
+        assert left == ["a"]
+    for text in ("a + 1.0", "a.clamp(min=0.5)"):
+        node = ast.parse(text, mode="eval").body
+        assert all(words != NO_SMALL for words, _ in EXPRESSIONS[0](node, [], []))
