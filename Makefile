@@ -31,7 +31,7 @@ help:
 	@echo 'make test       check style, run the tests, and compare what every notebook prints with what is'
 	@echo '                stored, in two processes (JOBS=4 for four)'
 	@echo 'make test-long  the rest: the notebooks once more, solved and on real text, 2000 random examples'
-	@echo '                a property, 30 kills of a training, 30 changes of each chapter'
+	@echo '                a property, 30 kills of a training, 30 changes of each chapter, shortened'
 	@echo 'make course     run every notebook in order; show the time and peak memory of each;'
 	@echo '                then build the course as a static site in _site/'
 	@echo 'make notebooks  run every notebook and store its new outputs, and what each one cost'

@@ -37,6 +37,7 @@ CHANGES = [
     ("c14-controls", "fit_reward(shape, pairs), 0.4)", "fit_reward(shape, pairs), 4.0)"),
     ("c14-controls", "(table_of, 60, log_reference)", "(table_of, 10, log_reference)"),
     ("c14-dpo", "ratio.clamp(0.8, 1.2)", "ratio.clamp(0.99, 1.01)"),
+    ("c14-side", "beta=1.0, updates=240", "beta=1.0, updates=30"),
     ("c14-side", "beta=1.0, updates=240", "beta=0.3, updates=240"),
     ("c14-side", "lr=0.05", "lr=0.5"),
 ]  # fmt: skip

@@ -17,6 +17,7 @@ CHANGES = [
     ("c19-model", "return x + self.attention", "return self.attention"),
     ("c19-train", "UPDATES, SEEDS = 300, 3", "UPDATES, SEEDS = 60, 3"),
     ("c19-train", "UPDATES, SEEDS = 300, 3", "UPDATES, SEEDS = 300, 1"),
+    ("c19-train", "UPDATES, SEEDS = 300, 3", "UPDATES, SEEDS = 5, 1"),
     ("c19-train", "UPDATES, SEEDS = 300, 3", "UPDATES, SEEDS = 15, 2"),
     ("c19-train", "8e-3 * min", "1e-3 * min"),
     ("c19-train", "repeated(48, draws)", "repeated(16, draws)"),
