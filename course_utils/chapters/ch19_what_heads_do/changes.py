@@ -21,7 +21,7 @@ CHANGES = [
     ("c19-train", "UPDATES, SEEDS = 300, 3", "UPDATES, SEEDS = 15, 2"),
     ("c19-train", "8e-3 * min", "1e-3 * min"),
     ("c19-train", "repeated(48, draws)", "repeated(16, draws)"),
-    ("c19-curves", "unfold(0, 10, 1)", "unfold(0, 1, 1)"),
+    ("c19-curves", "min(10, UPDATES)", "1"),
     ("c19-scores", "model = runs[2, 0][0]", "model = runs[2, SEEDS - 1][0]"),
     ("c19-scores", "model = runs[2, 0][0]", "model = runs[1, 0][0]"),
     ("c19-off", "mean((0, 1))", "mean(0)"),
