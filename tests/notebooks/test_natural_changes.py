@@ -11,6 +11,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from test_lesson_form import PATHS
 
+from course_utils.environment import ROOT
 from course_utils.maintain import changes
 from course_utils.maintain.changes import Tried, changes_of, short_of, try_chapter
 
@@ -18,6 +19,8 @@ pytestmark = [
     pytest.mark.deeper,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="each change runs in a fork"),
 ]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))  # PATHS, and those of another form
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 CELLS = {
     "a": "x = [1, 2]",
     "b": "from course_utils.checker.lesson import claim\n"
@@ -97,11 +100,11 @@ def test_changes_that_do_not_apply_are_named(chapter):
                 list(try_chapter(path))
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@each_notebook
 def test_a_chapter_lists_thirty_changes_that_apply(path):
     sources = {cell.id: cell.source for cell in nbformat.read(path, as_version=4).cells}
     listed = changes_of(path.stem)
-    assert len(set(listed)) >= 30
+    assert len(set(listed)) >= 30 or path not in PATHS
     for cell, old, new in listed:
         assert sources[cell].count(old) == 1, (cell, old)
         assert new != old
@@ -110,10 +113,10 @@ def test_a_chapter_lists_thirty_changes_that_apply(path):
         sources[cell] = sources[cell].replace(old, new)  # none may spoil another of its cell
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@each_notebook
 def test_no_change_of_a_chapter_ends_in_a_bare_error(path, request):
     if request.config.getoption("hypothesis_profile", None) != "long":
         pytest.skip("make test-long tries them")
     tried = list(try_chapter(path))
     assert [one for one in tried if one.bare] == []
-    assert any(one.spoke for one in tried)
+    assert any(one.spoke for one in tried) or path not in PATHS
