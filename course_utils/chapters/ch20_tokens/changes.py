@@ -59,3 +59,7 @@ CHANGES = [
         'line, number = "Farine pour du pain.", 50',
     ),
 ]
+
+SHORT = [
+    ("c20-train", "UPDATES, SEEDS = 400, 3", "UPDATES, SEEDS = 8, 2"),
+]
