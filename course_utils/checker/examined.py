@@ -72,7 +72,7 @@ class Examined:
             outcomes += self._right([args], some)
             kept = [part_of(x, part) for x in outcomes]
             due, came, made = outcomes if any(x is None for x in kept) else kept
-            if as_given and gap(made, came).size > 1 and not isinstance(made, Raised):
+            if as_given and gap(made, came).size > 1 and not _raised(made, came):
                 return False
             if not as_given and gap(due, came).size <= 1 < gap(due, made).size:
                 return False
@@ -150,6 +150,10 @@ class Examined:
             if less.size > 1 and bool(less.fact) == bool(found.fact) and both:
                 return Case(args, due, values[0], less.index), less
         return case, found
+
+
+def _raised(*values: Any) -> bool:
+    return any(isinstance(x, Raised) for x in values)
 
 
 @functools.cache

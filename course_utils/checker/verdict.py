@@ -189,7 +189,8 @@ def typed_fact(exercise: Exercise, given: Any) -> str:
     numbers = all(isinstance(x, (int, float)) and type(x) is not bool for x in (due, given))
     if not numbers or not (math.isfinite(given) and math.isfinite(due)):
         return ""
-    if type(due) is int and not float(given).is_integer():
+    fractions = any(type(x) is float and not x.is_integer() for x in known)  # may come out, too
+    if type(due) is int and not fractions and not float(given).is_integer():
         return "a whole number is asked"
     if due > 0 > given:
         return "it is below 0; what is due is not"

@@ -212,3 +212,17 @@ def test_a_small_number_may_be_too_many():
     for text in ("a + 1.0", "a.clamp(min=0.5)"):
         node = ast.parse(text, mode="eval").body
         assert all(words != NO_SMALL for words, _ in EXPRESSIONS[0](node, [], []))
+
+
+def test_a_whole_number_is_asked_only_where_no_slip_makes_a_fraction():
+    assert "whole number" not in str(check("right_divisor", 1 / 19))
+    assert "A whole number is asked" in str(check("additive_parameters", 171.5))
+
+
+def test_two_mistakes_are_named_though_a_smaller_input_stops_the_answer():
+    def one_more(queries, keys, k):  # of n keys there are no n + 1
+        apart = (queries[:, None] - keys).abs()
+        return torch.zeros_like(apart).scatter(1, apart.topk(k + 1, largest=False).indices, 1.0)
+
+    names = {"one key too many is chosen", "the weights do not sum to 1"}
+    assert set(check("nearest_weights", one_more).mistakes) == names
