@@ -14,6 +14,7 @@ from course_utils.checker.generic_inputs import part_of, parts
 from course_utils.checker.runner import outcome
 from course_utils.checker.values import gap
 from course_utils.checker.verdict import explains, outcome_of
+from course_utils.checker.words import in_words, mistakes_are
 
 _MOST_PARTS, _MOST_WAYS, _MOST_THREES = 4, 24, 5000
 Some = tuple[Mistake, ...]
@@ -45,7 +46,7 @@ def name_each_part(
             if explains(exercise, together, given) and holds(together, None):
                 return together, ()
     said = tuple(
-        f"{_place(key)} what comes out when {_count(names)} made: "
+        f"{_place(key)} what comes out when {mistakes_are(len(names))} made: "
         + " ".join(f"{m.name[:1].upper()}{m.name[1:]}. {m.why}" for m in names)
         for key, names in certain.items()
         if names
@@ -134,9 +135,5 @@ def _agree(mistakes: Some) -> bool:
 def _place(key: Any) -> str:
     place = f"`{key}`"
     if str(key).startswith("entry "):
-        place = f"{key} of what is returned"
+        place = in_words(int(key.removeprefix("entry ")))
     return f"{place} is"
-
-
-def _count(mistakes: Some) -> str:
-    return "this mistake is" if len(mistakes) == 1 else f"these {len(mistakes)} mistakes are"

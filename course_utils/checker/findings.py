@@ -24,6 +24,7 @@ from course_utils.checker.generic_inputs import (
 )
 from course_utils.checker.shown import number
 from course_utils.checker.values import gap
+from course_utils.checker.words import in_words
 
 _MOST = 2  # sentences that are shown
 _POWERS = (("", 1), ("1 / ", -1), ("the root of ", 0.5), ("1 / the root of ", -0.5))
@@ -193,12 +194,11 @@ def right_parts(trial: Trial) -> str | None:
     bad = [k for k in range(*counts) if k not in good]
     if not good or not bad:
         return None
-    return f"of what is returned, {_entries(good)} right, {_entries(bad)} not"
+    return f"{_results(good)} right, {_results(bad)} not"
 
 
-def _entries(which: list[int]) -> str:
-    text = " and ".join(map(str, which))
-    return f"entry {text} is" if len(which) == 1 else f"entries {text} are"
+def _results(which: list[int]) -> str:
+    return " and ".join(map(in_words, which)) + (" is" if len(which) == 1 else " are")
 
 
 def some_inputs(trial: Trial) -> str | None:

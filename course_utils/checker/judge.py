@@ -33,18 +33,8 @@ from course_utils.checker.verdict import (
     typed_fact,
 )
 from course_utils.checker.watch import TURNED
-from course_utils.checker.widen import (
-    in_float64,
-    widened,
-)
+from course_utils.checker.widen import in_float64, widened
 
-_LOST = (  # what becomes of large scores, and by which function
-    (
-        "exp",
-        "`exp` of a large number is infinite in float32: first subtract the largest of the row",
-    ),
-    ("log", "a small probability is 0 in float32, and its `log` -inf: `log_softmax` avoids that"),
-)
 _SLIGHTLY = "every number is off by less than 1 %: is one rounded, or a small one added?"
 BUDGET = 2.4  # seconds of computing for one verdict
 
@@ -152,8 +142,7 @@ class _Judge(Examined):
                 words = "on this one" if own_arguments(exercise, args) else words
                 self.facts.append(f"it is right on the usual inputs, but not {words}")
                 self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
-                lost = [why for name, why in _LOST if name in watch.calls and "NaN" in found.fact]
-                self.facts += lost[:1]
+                self.facts += watch.lost() if "NaN" in found.fact else []
                 change = self._repaired(args)
                 return self._wrong(case, measured=[change] if change else [])
         ruled_out = [name for name in exercise.forbids if name in watch.calls]

@@ -12,6 +12,7 @@ from course_utils.checker.exercise import Exercise
 from course_utils.checker.shown import number, show
 from course_utils.checker.values import Raised, gap, numbers_in
 from course_utils.checker.verdict import Case, Verdict
+from course_utils.checker.words import mistakes_are
 
 _HEADS = {
     "right": ("✓", "right"),
@@ -109,10 +110,12 @@ class Result:
         """The names with their reasons, then what was measured, then the facts."""
         named = [f"{_upper(m.name)}. {m.why}" for m in self.verdict.mistakes]
         if named and self.verdict.whole:
-            named.insert(0, f"Your result is what comes out when {_count(len(named))} made:")
+            named.insert(0, f"Your result is what comes out when {mistakes_are(len(named))} made:")
         elif named:
-            named.insert(0, _upper(f"{_count(len(named))} made:"))
-        facts = (*self.verdict.measured, *self.verdict.facts)
+            named.insert(0, _upper(f"{mistakes_are(len(named))} made:"))
+        facts = [*self.verdict.measured, *self.verdict.facts]
+        if named and self.verdict.whole and facts:
+            facts[0] = f"and besides: {facts[0]}"
         return named + [_upper(fact) + ("" if fact[-1] in ".?!" else ".") for fact in facts]
 
     def _caption(self) -> str:
@@ -272,10 +275,6 @@ def _shade(x: float) -> str:
 
 def _upper(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
-
-
-def _count(n: int) -> str:
-    return "this mistake is" if n == 1 else f"these {n} mistakes are"
 
 
 def _code(line: str) -> str:

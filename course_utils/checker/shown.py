@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from course_utils.checker.values import Opaque, Raised, article, gap
+from course_utils.checker.words import in_words
 
 _ROW = 12  # numbers of a row of a large tensor
 _TEXT = 200  # characters of anything else
@@ -93,7 +94,7 @@ def first_difference(due: Any, given: Any, index: tuple) -> str:
     """Where two results differ first, and how."""
     part, below = "at", index
     if isinstance(due, list) and isinstance(due[index[0]], Tensor) and index[1:]:
-        part, below = f"in entry {index[0]} of what is returned, at", index[1:]
+        part, below = f"in {in_words(index[0])}, at", index[1:]
     where = ", ".join(str(step) for step in below)
     pair = [functools.reduce(operator.getitem, index, x) for x in (due, given)]
     a, b = map(show, pair)

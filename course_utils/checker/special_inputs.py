@@ -1,12 +1,19 @@
-"""What arguments stand for, as far as it can be told: lengths, amounts."""
+"""What arguments stand for, as far as it can be told: lengths, amounts, limits, weights."""
 
+import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from course_utils.checker.resized import sums_to_one
 from course_utils.checker.stated_sizes import tensors_in
+
+_LIMIT = re.compile("allow|limit|thresh|toler|edge|bound")
+_GRID = 64  # of numbers beside a limit: sums and differences of its parts have no rounding
+_MOST_PLACES = 8
 
 
 def of_lengths(name: str, value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
@@ -25,3 +32,52 @@ def are_amounts(value: Any) -> bool:
     return (
         isinstance(value, list) and bool(value) and all(type(x) is float and x > 0 for x in value)
     )
+
+
+def of_weights(value: Any) -> Iterator[tuple[str, Any]]:
+    """Rows of weights that a softmax may give as well: zeros in them, or all on one key."""
+    if not isinstance(value, Tensor) or value.dim() < 2 or not sums_to_one(value):
+        return
+    most = torch.zeros_like(value).scatter(-1, value.argmax(-1, keepdim=True), 1.0)
+    yield "gives each row's whole weight to one key", most
+    if value.shape[-1] == value.shape[-2]:
+        own = torch.eye(value.shape[-1], dtype=value.dtype).expand_as(value).clone()
+        yield "gives each query's whole weight to its own place", own
+    if value.shape[-1] > 2:
+        least = value.scatter(-1, value.argmin(-1, keepdim=True), 0.0)
+        yield "has a weight of 0 in each row", least / least.sum(-1, keepdim=True)
+
+
+def at_limits(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
+    """A number that is exactly a limit, or a limit above another argument; one just beyond it.
+
+    All are whole parts of a power of 2, so that nobody's rounding decides. Where the number stands
+    several times, as in a symmetric table, all of them are exchanged.
+    """
+    limits = [i for i, x in enumerate(probe) if type(x) is float and _LIMIT.search(names[i])]
+    plain = tuple(_on_grid(x) for x in probe) if limits else ()
+    for i in limits:
+        others = {f" above `{names[j]}`": x for j, x in enumerate(plain) if type(x) is float}
+        starts = {"": 0.0} | {k: x for k, x in others.items() if names[i] not in k}
+        for j, table in enumerate(plain):
+            if not isinstance(table, Tensor) or not _may_be_limited(table):
+                continue
+            for number in table.flatten().unique().tolist()[:_MOST_PLACES]:
+                for above, start in starts.items():
+                    for words, more in (("exactly", 0.0), ("just more than", 1 / _GRID)):
+                        new = torch.where(table == number, start + plain[i] + more, table)
+                        what = f"where a number of `{names[j]}` is {words} `{names[i]}`{above}"
+                        yield what, (*plain[:j], new, *plain[j + 1 :])
+
+
+def _may_be_limited(table: Tensor) -> bool:
+    """Whether it holds amounts: numbers of one sign, and no shares of 1."""
+    return table.is_floating_point() and bool((table >= 0).all()) and not sums_to_one(table)
+
+
+def _on_grid(value: Any) -> Any:
+    """A number as the nearest power of 2, at least of the grid; a table in steps of the grid."""
+    if type(value) is float and value > 0:
+        return 2.0 ** max(round(math.log2(value)), -round(math.log2(_GRID)))
+    floats = isinstance(value, Tensor) and value.is_floating_point()
+    return (value * _GRID).round() / _GRID if floats else value

@@ -13,6 +13,8 @@ _SHAPE = re.compile(
     r"((?:\w+(?:, | and ))*\w+): (?:[a-z]+ )*?(?:\([^()]*\), each )?\(([^()]*)\)( or \()?"
 )
 
+_BOUND = re.compile(r"((?:\w+, )*\w+)(?: is|:) (?:even, )?at (most|least) (\d+)\b")
+
 
 @functools.cache
 def stated(exercise: Exercise) -> dict[str, tuple[str, ...]]:
@@ -53,8 +55,23 @@ def axes_of(exercise: Exercise, i: int, value: Any) -> tuple[str, ...]:
     return names if {x.dim() for x in tensors_in(value)} == {len(names)} else ()
 
 
+@functools.cache
+def _bounds(exercise: Exercise) -> list[tuple[str, str, int]]:
+    """The whole numbers that a text still allows: T is at most 8."""
+    text = " ".join(f"{exercise.text} {exercise.solution.__doc__}".replace("`", "").split())
+    return [
+        (name, end, int(number))
+        for names, end, number in _BOUND.findall(text)
+        for name in names.split(", ")
+    ]
+
+
 def as_stated(exercise: Exercise, args: tuple) -> bool:
-    """Whether axes of one name have one size, in all arguments."""
+    """Whether axes of one name have one size in all arguments, and whole numbers are allowed."""
+    whole = {exercise.argument(i): x for i, x in enumerate(args) if type(x) is int}
+    for name, end, number in _bounds(exercise):
+        if name in whole and (whole[name] > number if end == "most" else whole[name] < number):
+            return False
     sizes: dict[str, set[int]] = {}
     for i, value in enumerate(args):
         for axis, name in enumerate(axes_of(exercise, i, value)):

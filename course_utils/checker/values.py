@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_utils.checker.words import in_words
+
 RTOL, ATOL = 1e-4, 1e-5
 TYPED = 1e-3  # relative, for single numbers: three digits are enough when typed by hand
 _KINDS = {"bool": "true/false values", "int": "whole numbers", "float": "floating-point numbers"}
@@ -243,7 +245,7 @@ def _list_gap(expected: list, given: Any) -> Gap:
     if len(given) != len(expected):
         return Gap(math.inf, f"it has {_entries(len(given))}, not {len(expected)}", of_form=True)
     gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
-    return _first_that_differs(dict(enumerate(gaps)))
+    return _first_that_differs(dict(enumerate(gaps)), any(isinstance(x, Tensor) for x in expected))
 
 
 def _entries(n: int) -> str:
@@ -260,12 +262,12 @@ def _dict_gap(expected: dict, given: Any) -> Gap:
     return _first_that_differs({key: gap(expected[key], given[key]) for key in expected})
 
 
-def _first_that_differs(gaps: dict) -> Gap:
-    """The first part that differs, with the largest distance of all."""
+def _first_that_differs(gaps: dict, several: bool = False) -> Gap:
+    """The first part that differs, with the largest distance of all; `several` results in order."""
     size = max((g.size for g in gaps.values()), default=0.0)
     for key, found in gaps.items():
         if found.size > 1:
-            part = f"entry {key}" if isinstance(key, int) else key
+            part = in_words(key) if several else f"entry {key}" if isinstance(key, int) else key
             fact = f"{part}: {found.fact}" if found.fact else ""
             return Gap(size, fact, (key, *found.index), found.of_kind, found.of_form)
     return Gap(size)

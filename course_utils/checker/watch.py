@@ -10,6 +10,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 TURNED = "T of three axes"  # how `calls` names it
+_LOST = {  # what becomes of large scores, and by which function
+    "exp": "`exp` of a large number is infinite in {}: first subtract the largest of the row",
+    "log": "a small probability is 0 in {}, and its `log` -inf: `log_softmax` avoids that",
+}
 _ROOMS = ("models", "training", "text")
 _LIBRARY = tuple(str(Path(__file__).parents[1] / room) for room in _ROOMS)
 
@@ -20,7 +24,8 @@ class Watch:
     Attributes:
         returned: what it handed back last, before anything was made of it; `...` if nothing yet.
         calls: the functions of torch that it called, "cross_entropy" and where a keyword was set
-            "cross_entropy(label_smoothing)" too; noted inside `calls_noted` only.
+            "cross_entropy(label_smoothing)" too, and "exp in float32"; noted inside `calls_noted`
+            only.
         borrowed: the functions and layers of the course's library whose results it handed back
             as they were; likewise.
     """
@@ -29,6 +34,15 @@ class Watch:
         self.answer, self.returned = answer, ...
         self.calls: set[str] = set()
         self.borrowed: set[str] = set()
+
+    def lost(self) -> list[str]:
+        """What becomes of large numbers in a function that was called, in the dtypes it got."""
+        for name, words in _LOST.items():
+            head = f"{name} in "
+            dtypes = sorted(x.removeprefix(head) for x in self.calls if x.startswith(head))
+            if dtypes:
+                return [words.format(" and ".join(dtypes))]
+        return []
 
     @contextmanager
     def returns_noted(self) -> Iterator[Any]:
@@ -85,6 +99,8 @@ class _Calls(TorchFunctionMode):
             name = "T" if args[0].dim() < 3 else TURNED
         words = {w for w, x in (kwargs or {}).items() if isinstance(x, (int, float)) and x}
         self.seen |= {name, *(f"{name}({word})" for word in words)}
+        floats = [x.dtype for x in args if isinstance(x, Tensor) and x.dtype.is_floating_point]
+        self.seen |= {f"{name} in {str(dtype).removeprefix('torch.')}" for dtype in floats}
         return func(*args, **(kwargs or {}))
 
 

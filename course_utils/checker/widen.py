@@ -26,7 +26,7 @@ from course_utils.checker.resized import (
 )
 from course_utils.checker.runner import outcome
 from course_utils.checker.side_effects import global_state_kept
-from course_utils.checker.special_inputs import are_amounts, of_lengths
+from course_utils.checker.special_inputs import are_amounts, at_limits, of_lengths, of_weights
 from course_utils.checker.stated_sizes import as_stated, axes_of, tensors_in
 from course_utils.checker.values import Raised, gap
 
@@ -65,7 +65,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     forms = set()
     for i, value in enumerate(probe):
         name = exercise.argument(i)
-        made = (*_of_floats(value), *_of_masks(value), *_of_rows(value))
+        made = (*_of_floats(value), *_of_masks(value), *_of_rows(value), *of_weights(value))
         for words, new in (*made, *of_lengths(name, value, probe)):
             yield f"where `{name}` {words}", (*probe[:i], new, *probe[i + 1 :])
         if _both_signs(value):
@@ -80,6 +80,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
                 swapped = tuple(exchanged(arg, value, other) for arg in probe)
                 yield f"where `{name}` is {other}", swapped
     yield from _of_counts(exercise, probe)
+    yield from at_limits([exercise.argument(i) for i in range(len(probe))], probe)
     sizes = sorted({n for arg in tensors_in(probe) for n in arg.shape if n > 1})
     for size in sizes:
         for to in sorted({size - 1, 1, *(n for n in sizes if n < size)} - {0}, reverse=True):

@@ -543,7 +543,7 @@ def test_facts_say_which_entry_of_several_differs():
         return one_token_off(*args)[:1]
 
     text = str(check("beam_step", one_token_off))
-    assert "The first difference is in entry 2 of what is returned, at [0]: expected" in text
+    assert "The first difference is in the third result, at [0]: expected" in text
     assert "It returns one thing in brackets; due are 3 things." in str(check("beam_step", too_few))
 
 

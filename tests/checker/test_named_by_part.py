@@ -66,9 +66,9 @@ def test_a_part_that_a_mistake_explains_is_named_where_the_rest_is_unknown():
 
     result = check("best_limits", loss_of_bags)
     assert result.status == "wrong"
-    said = "Entry 1 of what is returned is what comes out when this mistake is made: The logarithm"
+    said = "The second result is what comes out when this mistake is made: The logarithm"
     assert f"{said} has base 2." in str(result)
-    assert "ntry 0 of what" not in str(result)
+    assert "he first result" not in str(result)
 
 
 @pytest.mark.parametrize(

@@ -444,7 +444,7 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
     A text is too long for one machine. Machine 1 holds the first half of the keys, machine 2 the
     second; each answers the same queries with its own half and hands you its outputs `(Tq, v)` and
     the log-sum-exp of its scores `(Tq,)`. From these alone make the output over **all** keys, and
-    its log-sum-exp. A log-sum-exp may be as large as 300.
+    its log-sum-exp. A log-sum-exp may be any number, far above 300 or far below -300.
     """,
     reference=_join,
     probes=[

@@ -79,7 +79,7 @@ def _where_it_looks(answer, T):
         wrong(
             "the weights are too soft",
             "scale",
-            "The right key leads, by too little: scores have to differ by far more than 1.",
+            "The best key leads by too little: scores have to differ by far more than 1.",
             strength=1.0,
             sign=1,
         ),
@@ -115,14 +115,15 @@ def previous_token_head(T):
 def _back(
     map, distance,
     *, direction=1, off=0, at="distance", over="those that have it", heads="each", queries="mean",
-    texts="mean",
+    texts="mean", start="at distance",
 ):  # fmt: skip
-    distance, T = (1 if at == "one" else distance) + off, map.shape[-1]
+    first, T = distance, map.shape[-1]
+    distance = (1 if at == "one" else distance) + off
     weight = map.diagonal(-direction * distance, dim1=-2, dim2=-1)  # (B, h, T - distance)
     if at == "and farther":
         weight = map.tril(-direction * distance).sum(-1)[..., distance:]
-    if over == "wrapped":
-        query = torch.arange(T)
+    if over == "wrapped" or start == "as without the slip":
+        query = torch.arange(0 if over == "wrapped" else first, T)
         weight = map[:, :, query, (query - direction * distance) % T]
     found = {"mean": weight.mean(-1), "sum": weight.sum(-1), "largest": weight.amax(-1)}[queries]
     if over == "all":
@@ -164,12 +165,14 @@ def _maps(seed, *shape):
             "the distance is one too large",
             "off by one",
             "The key stands at query - distance.",
+            {"start": "as without the slip"},
             off=1,
         ),
         wrong(
             "the distance is one too small",
             "off by one",
             "The key stands at query - distance.",
+            {"start": "as without the slip"},
             off=-1,
         ),
         wrong(
@@ -269,7 +272,7 @@ def weight_back(map, distance):
     return map[:, :, query, query - distance].mean(dim=(0, 2))
 
 
-def _off(parts, heads, *, value="mean", which="those", axes="all", more=0):
+def _off(parts, heads, *, value="mean", which="those", axes="all", of="its own"):
     parts = parts.clone()
     chosen = list(heads)
     if which == "others":
@@ -290,7 +293,11 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", more=0):
     if value == "median":
         mean = parts.flatten(0, 1).median(0).values.expand_as(parts)
     new = torch.zeros_like(parts) if value == "zero" else mean
-    parts[:, :, chosen] = new[:, :, chosen]
+    source = {
+        "its own": chosen, "the first": [*range(len(chosen))], "turned": chosen[::-1],
+        "the next": [(head + 1) % parts.shape[2] for head in chosen],
+    }[of]  # fmt: skip
+    parts[:, :, chosen] = new[:, :, source]
     return parts
 
 
@@ -370,6 +377,15 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", more=0):
             "averaging",
             "What a head adds on average is its own mean, not that of all heads.",
             axes="heads",
+            of="its own",
+        ),
+        wrong(
+            "a head gets the mean of another head",
+            "averaging",
+            "The means (h, s) are indexed as the heads are: by the list, in its order.",
+            {"of": "turned"},
+            {"of": "the next"},
+            of="the first",
         ),
     ],
     hints=[
@@ -417,6 +433,8 @@ def _partners(
     single = {
         "both": harmless[:, None] & harmless,
         "one": harmless[:, None] | harmless,
+        "first": harmless[:, None].expand_as(loss),
+        "second": harmless.expand_as(loss),
         "any": torch.ones_like(loss, dtype=torch.bool),
         "none": ~harmless[:, None] & ~harmless,
     }[alone]
@@ -479,6 +497,8 @@ def _pair_losses(base, alone, pairs):
             "one of the two may be missed alone",
             "importance",
             "A head that is missed alone hides behind nobody: both must be harmless alone.",
+            {"alone": "first"},
+            {"alone": "second"},
             alone="one",
         ),
         wrong(

@@ -389,6 +389,13 @@ def _by_repeating(words, times):
             answer=6,
         ),
         wrong(
+            "one pair of letters is left, and the second merge is not applied",
+            "merges",
+            "Seven letters hold three pairs one after the other; and two pieces `aa` side by side "
+            "are a pair, too.",
+            answer=5,
+        ),
+        wrong(
             "one pair is merged, and the others are left",
             "merges",
             "A merge is made at every place where its pair stands, from left to right; then comes "

@@ -25,6 +25,10 @@ def _patches(
         return grid.permute(2, 4, 0, 1, 3).flatten(2).flatten(0, 1)
     if kept == "no edge":
         picture = picture[:, : picture.shape[1] - patch, : picture.shape[2] - patch]
+    if kept == "as many columns as rows":
+        picture = picture[:, :, : picture.shape[1]]
+    if kept == "as many rows as columns":
+        picture = picture[:, : picture.shape[2]]
     if kept == "grid first":
         grid = picture.unfold(1, patch, patch).unfold(2, patch, patch)
         return grid.reshape(-1, channels * patch * patch)
@@ -83,6 +87,14 @@ _AS_SQUARES = {"order": "rows", "pixels": "rows", "inside": "first"}
             "off by one",
             "range stops before its end: the last patch begins at H - patch, so end at H.",
             kept="no edge",
+        ),
+        wrong(
+            "the grid is taken to be square",
+            "counting",
+            "A picture has H / patch rows of patches and W / patch columns: each from its own "
+            "axis.",
+            {"kept": "as many rows as columns"},
+            kept="as many columns as rows",
         ),
         wrong(
             "each channel is cut into patches of its own",
@@ -984,7 +996,7 @@ def _grid(rows, columns, d, *, sees="both", length="one", speed=0.3):
 def grid_code(rows, columns, d):
     """Positions for the patches of a grid, without training.
 
-    Returns (rows * columns, d), row by row.
+    rows, columns: at most 8, d: at least 8. Returns (rows * columns, d), row by row.
     """
     code = torch.zeros(rows, columns, d)
     down, right = torch.arange(rows) * 0.3, torch.arange(columns) * 0.3  # angles

@@ -1,0 +1,13 @@
+"""Small words that several sentences of a verdict share."""
+
+_ORDER = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+
+def in_words(key: int) -> str:
+    """One of several results, counted from 0: "the first result"."""
+    return f"the {_ORDER[key]} result" if key < len(_ORDER) else f"result {key + 1}"
+
+
+def mistakes_are(n: int) -> str:
+    """The subject for so many mistakes, with its verb."""
+    return "this mistake is" if n == 1 else f"these {n} mistakes are"
