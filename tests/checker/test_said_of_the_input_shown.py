@@ -95,6 +95,29 @@ def test_of_two_mistakes_both_show_on_the_input_shown():
     assert tried > 2
 
 
+def test_exp_is_called_infinite_in_the_dtype_in_which_it_was_taken():
+    def in_float64(out1, log1, out2, log2):
+        a, b = log1.double().exp()[:, None], log2.double().exp()[:, None]
+        out = (a * out1 + b * out2) / (a + b)
+        return out.to(out1.dtype), (a + b).log()[:, 0].to(log1.dtype)
+
+    said = str(check("join_halves", in_float64))
+    assert "The first result: " in said
+    assert "is infinite in float64: first subtract" in said
+    assert "in float32" not in said
+
+
+def test_what_comes_beside_a_named_mistake_is_told_apart_from_it():
+    def in_place(parts, heads):
+        for head in heads:
+            parts[:, :, head] = parts[:, :, head].mean()
+        return parts
+
+    said = str(check("without_heads", in_place))
+    assert "when this mistake is made" in said
+    assert "And besides: it changes its input parts in place" in said
+
+
 def test_right_already_is_what_is_right_on_every_input():
     def other_order(places):
         n = len(places)

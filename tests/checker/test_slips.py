@@ -10,6 +10,7 @@ import torch
 from course_utils.checker import catalogue, check
 from course_utils.checker.resized import cut, sums_to_one
 from course_utils.checker.slips import EXPRESSIONS, NO_SMALL, statements
+from course_utils.checker.special_inputs import at_limits, of_weights
 from course_utils.checker.widen import all_agree, widened
 
 BY_NAME = {e.name: e for e in catalogue()}
@@ -52,6 +53,23 @@ def one_maximum(queries, keys, values):
     return weights @ values, weights
 
 
+def strictly_below(base, loss, allowed):
+    rise = loss - base
+    alone = rise.diagonal() < allowed
+    return alone[:, None] & alone & (rise > allowed)
+
+
+def allowed_is_missed(base, loss, allowed):
+    rise = loss - base
+    alone = rise.diagonal() <= allowed
+    return (alone[:, None] & alone & (rise >= allowed)).fill_diagonal_(False)
+
+
+def of_weights_above_zero(map, distance):
+    at = map.diagonal(-distance, dim1=-2, dim2=-1)
+    return at.sum((0, 2)) / (at > 0).sum((0, 2))
+
+
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
@@ -61,12 +79,56 @@ def one_maximum(queries, keys, values):
         ("shifted", without_repeats),
         ("clipped_precision", in_small_letters),
         ("causal_attention", one_maximum),
+        ("hidden_partners", strictly_below),
+        ("hidden_partners", allowed_is_missed),
+        ("weight_back", of_weights_above_zero),
     ],
 )
 def test_what_the_probes_have_in_common_does_not_let_a_slip_pass(name, answer):
     result = check(name, answer)
     assert not result
     assert "It is right on the usual inputs, but not " in str(result)
+
+
+def test_a_number_stands_exactly_at_a_limit_and_just_beyond_it():
+    table = torch.tensor([[0.5, 0.9], [0.9, 0.5]])
+    made = dict(at_limits(["base", "loss", "allowed"], (0.3, table, 0.1)))
+    for words, limit in (("`allowed`", 0.125), ("`allowed` above `base`", 0.25 + 0.125)):
+        at, beyond = (
+            made[f"where a number of `loss` is {how} {words}"]
+            for how in ("exactly", "just more than")
+        )
+        assert at[0] == 0.25
+        assert at[2] == 0.125
+        assert (at[1] == limit).any()
+        assert at[1].equal(at[1].T)
+        assert (beyond[1] == limit + 1 / 64).any()
+        assert not (beyond[1] == limit).any()
+    free = torch.tensor([[0.5, -0.9]])  # what may be of both signs is no amount
+    assert not [*at_limits(["base", "weight", "allowed"], (0.3, free, 0.1))]
+    assert not [*at_limits(["base", "loss", "width"], (0.3, table, 0.1))]
+
+
+@pytest.mark.parametrize("name", ["weighted_averages", "load_balance", "nucleus", "weight_back"])
+def test_weights_are_exactly_zero_on_some_inputs(name):
+    words = " ".join(words for words, _ in widened(BY_NAME[name]))
+    assert "gives each row's whole weight to one key" in words
+    assert "has a weight of 0 in each row" in words
+
+
+def test_weights_with_zeros_are_still_weights():
+    maps = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    made = dict(of_weights(maps))
+    assert len(made) == 3
+    assert all(sums_to_one(x) and (x == 0).any(-1).all() for x in made.values())
+    assert (maps > 0).all()
+    assert not [*of_weights(2 * maps)]
+
+
+def test_no_further_input_is_beyond_what_the_text_allows():
+    for name, argument, most in (("previous_token_head", 0, 8), ("grid_code", 1, 8)):
+        assert all(args[argument] <= most for _, args in widened(BY_NAME[name]))
+    assert all(args[2] >= 8 for _, args in widened(BY_NAME["grid_code"]))
 
 
 def test_weights_that_are_cut_still_sum_to_1():
