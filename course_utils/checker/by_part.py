@@ -14,7 +14,7 @@ from course_utils.checker.generic_inputs import part_of, parts
 from course_utils.checker.runner import outcome
 from course_utils.checker.values import gap
 from course_utils.checker.verdict import explains, outcome_of
-from course_utils.checker.words import in_words, mistakes_are
+from course_utils.checker.wording import in_words, mistakes_are
 
 _MOST_PARTS, _MOST_WAYS, _MOST_THREES = 4, 24, 5000
 Some = tuple[Mistake, ...]

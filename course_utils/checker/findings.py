@@ -24,7 +24,7 @@ from course_utils.checker.generic_inputs import (
 )
 from course_utils.checker.shown import number
 from course_utils.checker.values import gap
-from course_utils.checker.words import in_words
+from course_utils.checker.wording import in_words
 
 _MOST = 2  # sentences that are shown
 _POWERS = (("", 1), ("1 / ", -1), ("the root of ", 0.5), ("1 / the root of ", -0.5))

@@ -12,7 +12,7 @@ from course_utils.checker.exercise import Exercise
 from course_utils.checker.shown import number, show
 from course_utils.checker.values import Raised, gap, numbers_in
 from course_utils.checker.verdict import Case, Verdict
-from course_utils.checker.words import mistakes_are
+from course_utils.checker.wording import mistakes_are
 
 _HEADS = {
     "right": ("✓", "right"),

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from course_utils.checker.values import Opaque, Raised, article, gap
-from course_utils.checker.words import in_words
+from course_utils.checker.wording import in_words
 
 _ROW = 12  # numbers of a row of a large tensor
 _TEXT = 200  # characters of anything else

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course_utils.checker.words import in_words
+from course_utils.checker.wording import entries, in_words
 
 RTOL, ATOL = 1e-4, 1e-5
 TYPED = 1e-3  # relative, for single numbers: three digits are enough when typed by hand
@@ -243,13 +243,9 @@ def _list_gap(expected: list, given: Any) -> Gap:
     if not isinstance(given, list):
         return Gap(math.inf, f"it is {article(given)}, not {len(expected)} values")
     if len(given) != len(expected):
-        return Gap(math.inf, f"it has {_entries(len(given))}, not {len(expected)}", of_form=True)
+        return Gap(math.inf, f"it has {entries(len(given))}, not {len(expected)}", of_form=True)
     gaps = [gap(a, b) for a, b in zip(expected, given, strict=True)]
     return _first_that_differs(dict(enumerate(gaps)), any(isinstance(x, Tensor) for x in expected))
-
-
-def _entries(n: int) -> str:
-    return "1 entry" if n == 1 else f"{n} entries"
 
 
 def _dict_gap(expected: dict, given: Any) -> Gap:

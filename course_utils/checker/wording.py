@@ -11,3 +11,8 @@ def in_words(key: int) -> str:
 def mistakes_are(n: int) -> str:
     """The subject for so many mistakes, with its verb."""
     return "this mistake is" if n == 1 else f"these {n} mistakes are"
+
+
+def entries(n: int) -> str:
+    """So many entries."""
+    return "1 entry" if n == 1 else f"{n} entries"
