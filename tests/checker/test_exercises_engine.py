@@ -290,7 +290,7 @@ def test_a_changed_input_is_seen_even_when_the_result_is_right():
 
     result = check(MASK, in_place)
     assert result.status == "wrong"
-    assert "It changes its input scores in place" in str(result)
+    assert "And besides: it changes its input scores in place" in str(result)
 
 
 def test_a_mistake_and_a_changed_input_are_both_told():
@@ -300,7 +300,7 @@ def test_a_mistake_and_a_changed_input_are_both_told():
 
     result = check(MASK, in_place)
     assert result.mistakes == ("a query with no visible key spreads its weight evenly",)
-    assert "It changes its input scores in place" in str(result)
+    assert "And besides: it changes its input scores in place" in str(result)
 
 
 def test_random_answers_are_told_from_wrong_ones():

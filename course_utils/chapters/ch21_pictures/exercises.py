@@ -62,6 +62,7 @@ _AS_SQUARES = {"order": "rows", "pixels": "rows", "inside": "first"}
         (torch.arange(16.0).view(1, 4, 4), 2),
         (torch.arange(24.0).view(1, 4, 6), 2),
         (torch.arange(48.0).view(2, 4, 6), 2),
+        (torch.arange(48.0).view(2, 6, 4), 2),
         (*draw(1, (3, 6, 9)), 3),
     ],
     mistakes=[
