@@ -101,7 +101,7 @@ class Code:
         """
         alike: dict[tuple, list[Edit]] = {}
         for edit in (*self.edits(0), *self.edits(1)):
-            if isinstance(edit.node, ast.expr):
+            if isinstance(edit.node, ast.expr) and isinstance(edit.new, ast.expr):
                 alike.setdefault((edit.words, *_what_changes(edit)), []).append(edit)
         for some in alike.values():
             inside = {id(n) for e in some for n in ast.walk(e.node) if n is not e.node}

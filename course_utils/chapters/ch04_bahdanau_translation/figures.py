@@ -1,4 +1,4 @@
-"""Diagrams of sequences: positions, three ways to connect tokens, and the Bahdanau decoder."""
+"""Diagram of a step of the Bahdanau decoder."""
 
 from course_utils.models.attention import AdditiveAttention
 from course_utils.models.recurrent import BahdanauDecoder, GRUEncoder
