@@ -1,19 +1,25 @@
 """What arguments stand for, as far as it can be told: lengths, amounts, limits, weights."""
 
+import ast
+import functools
+import inspect
 import math
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from course_utils.checker.exercise import Exercise
 from course_utils.checker.resized import sums_to_one
 from course_utils.checker.stated_sizes import tensors_in
 
 _LIMIT = re.compile("allow|limit|thresh|toler|edge|bound")
 _GRID = 64  # of numbers beside a limit: sums and differences of its parts have no rounding
 _MOST_PLACES = 8
+_CHOICE = re.compile(r"topk|sort|argm|\bmax\(")
 
 
 def of_lengths(name: str, value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
@@ -32,6 +38,31 @@ def are_amounts(value: Any) -> bool:
     return (
         isinstance(value, list) and bool(value) and all(type(x) is float and x > 0 for x in value)
     )
+
+
+@functools.cache
+def divides(exercise: Exercise) -> bool:
+    """Whether its solution divides by what it computed, and chooses nothing, so that ties are fine.
+
+    Then a norm, a sum or a spread of zeros may be the divisor.
+    """
+    (code,) = ast.parse(textwrap.dedent(inspect.getsource(exercise.solution))).body
+    code.decorator_list = []
+    divisors = (
+        n.right for n in ast.walk(code) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)
+    )
+    divided = any(not isinstance(n, ast.Constant) for n in divisors)
+    return divided and not _CHOICE.search(ast.unparse(code))
+
+
+def of_zeros(value: Any) -> Iterator[tuple[str, Any]]:
+    """No number but 0, in a tensor or in several."""
+    several = isinstance(value, (list, tuple))
+    tensors = [*value] if several else [value]
+    floats = all(isinstance(x, Tensor) and x.is_floating_point() and x.numel() for x in tensors)
+    if floats and any((x < 0).any() for x in tensors):
+        zeros = [torch.zeros_like(x) for x in tensors]
+        yield "holds no number but 0", type(value)(zeros) if several else zeros[0]
 
 
 def of_weights(value: Any) -> Iterator[tuple[str, Any]]:

@@ -2,11 +2,13 @@
 
 import ast
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from course_utils.chapters import contents
 from course_utils.checker import catalogue, check
 from course_utils.checker.resized import cut, sums_to_one
 from course_utils.checker.slips import EXPRESSIONS, NO_SMALL, statements
@@ -65,6 +67,21 @@ def allowed_is_missed(base, loss, allowed):
     return (alone[:, None] & alone & (rise >= allowed)).fill_diagonal_(False)
 
 
+def divided_by_the_norm(gradients, limit):
+    norm = math.sqrt(sum(g.square().sum().item() for g in gradients))
+    return [g * min(1.0, limit / norm) for g in gradients]
+
+
+def lifted_by_a_bias(bias):
+    def answer(d):
+        eye, zeros = torch.eye(d), torch.zeros(d)
+        lift = torch.full((d,), bias)
+        W_2 = torch.cat([2 * eye, -eye])
+        return torch.cat([eye, eye], 1), torch.cat([zeros, lift]), W_2, lift
+
+    return answer
+
+
 def of_weights_above_zero(map, distance):
     at = map.diagonal(-distance, dim1=-2, dim2=-1)
     return at.sum((0, 2)) / (at > 0).sum((0, 2))
@@ -82,12 +99,57 @@ def of_weights_above_zero(map, distance):
         ("hidden_partners", strictly_below),
         ("hidden_partners", allowed_is_missed),
         ("weight_back", of_weights_above_zero),
+        ("clip_by_norm", divided_by_the_norm),
+        *(("absolute_network", lifted_by_a_bias(bias)) for bias in (5.0, 10.0, 100.0)),
     ],
 )
 def test_what_the_probes_have_in_common_does_not_let_a_slip_pass(name, answer):
     result = check(name, answer)
     assert not result
     assert "It is right on the usual inputs, but not " in str(result)
+
+
+def test_no_other_bias_is_said_to_be_due_where_none_is_right():
+    def lifted(d):
+        eye = torch.eye(d)
+        b_1 = torch.cat([torch.zeros(d), torch.full((d,), 5.0)])
+        W_2 = torch.cat([2 * eye, -eye])
+        return torch.cat([eye, eye], 1), b_1, W_2, torch.full((d,), 5.0)
+
+    said = str(check("absolute_network", lifted))
+    assert "no bias is large enough for every `x`" in said
+    assert "is due" not in said
+
+
+def test_zeros_are_tried_where_something_is_divided_and_nothing_chosen():
+    with_zeros = {
+        name
+        for name in ("clip_by_norm", "rms_normalise", "beam_step", "undo_in_one_run")
+        if any("holds no number but 0" in words for words, _ in widened(BY_NAME[name]))
+    }
+    assert with_zeros == {"clip_by_norm", "rms_normalise"}
+
+
+@pytest.mark.parametrize(("least", "right"), [(1e-4, True), (1e-3, False), (1e-2, False)])
+def test_a_leak_counts_however_small_it_is(least, right):
+    def leaks(logits_of, target, vocabulary):
+        before, columns = logits_of(target)[0], []
+        for s in range(target.shape[1]):
+            other = target.clone()
+            other[0, s] = (other[0, s] + 1) % vocabulary
+            columns.append((logits_of(other)[0] - before).abs().amax(-1) > least)
+        return torch.stack(columns, 1).triu(1)
+
+    result = check("leaking_pairs", leaks)
+    assert result.status == ("right" if right else "mistake")
+    assert ("small changes are not counted" in result.mistakes) is not right
+
+
+def test_no_right_answer_loads_what_takes_seconds_to_load():
+    for _, module in contents("exercises"):
+        tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+        used = {ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+        assert not used & {"torch.func", "torch.optim", "torch.compile", "torch.jit"}, module
 
 
 def test_a_number_stands_exactly_at_a_limit_and_just_beyond_it():

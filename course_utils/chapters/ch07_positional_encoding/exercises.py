@@ -1118,6 +1118,13 @@ def _ratio(*, slope=0.5, steps=6, base=math.e, sign=1):
                 slope=2.0,
             ),
             wrong(
+                "the slope is raised to a power",
+                "scale",
+                "Multiply the slope by the number of steps, and raise e to that.",
+                slope=1.0,
+                base=0.5,
+            ),
+            wrong(
                 "the distance is off by one",
                 "off by one",
                 "6 steps back is a distance of 6, and the token itself has the distance 0.",

@@ -1531,7 +1531,7 @@ def residual_gradient():
     return 1.1**10
 
 
-def _absolute(d, *, first="both signs", second="sum"):
+def _absolute(d, *, first="both signs", second="sum", b_1=0.0, b_2=0.0):
     eye, zero = torch.eye(d), torch.zeros(d, d)
     W_1 = {
         "no sign": lambda: torch.cat([eye, eye], 1),
@@ -1546,7 +1546,7 @@ def _absolute(d, *, first="both signs", second="sum"):
         "other axis": lambda: torch.cat([eye, eye], 1),
         "features mixed": lambda: torch.ones(2 * d, d),
     }.get(second, lambda: torch.cat([eye, eye]))()
-    return W_1, torch.zeros(2 * d), W_2, torch.zeros(d)
+    return W_1, torch.full((2 * d,), b_1), W_2, torch.full((d,), b_2)
 
 
 def play_absolute(answer, d, x):
@@ -1563,10 +1563,10 @@ def _absolute_interleaved(d):
 
 
 def _absolute_by_correction(d):
-    """|x| = 2 relu(x) - x, and x = relu(x + 8) - 8 for the numbers of the probes."""
-    W_1 = torch.cat([torch.eye(d), torch.eye(d)], 1)
-    b_1 = torch.cat([torch.zeros(d), torch.full((d,), 8.0)])
-    return W_1, b_1, torch.cat([2 * torch.eye(d), -torch.eye(d)]), torch.full((d,), 8.0)
+    """|x| = 2 relu(x) - x, and x = relu(x) - relu(-x)."""
+    eye = torch.eye(d)
+    W_2 = torch.cat([2 * eye, -eye, eye])
+    return torch.cat([eye, eye, -eye], 1), torch.zeros(3 * d), W_2, torch.zeros(d)
 
 
 @exercise(
@@ -1577,12 +1577,18 @@ def _absolute_by_correction(d):
     trains="setting the numbers of a network by hand",
     text="""
     No training: choose `W_1`, `b_1`, `W_2` and `b_2` so that the network
-    `relu(x @ W_1 + b_1) @ W_2 + b_2` turns every feature into its absolute value: (2, -3) into
-    (2, 3). You choose how wide it is; the check tries several `d`.
+    `relu(x @ W_1 + b_1) @ W_2 + b_2` turns every feature, however large, into its absolute value:
+    (2, -3) into (2, 3). You choose how wide it is; the check tries several `d`.
     """,
     reference=_absolute,
     play=play_absolute,
     probes=[(2, *draw(121, (1, 1, 2))), (3, *draw(122, (1, 3, 3))), (5, *draw(123, (2, 2, 5)))],
+    edges=[
+        (
+            "far out, where `x` holds -1000 and 1000: no bias is large enough for every `x`",
+            (2, torch.tensor([[[-1000.0, 1000.0], [1000.0, -1000.0]]])),
+        ),
+    ],
     mistakes=[
         wrong(
             "only the positive numbers come through",
@@ -1636,6 +1642,18 @@ def _absolute_by_correction(d):
             "Where the two units of a feature stand in W_1, as columns, there its two rows of W_2 "
             "have to stand.",
             first="in turn",
+        ),
+        wrong(
+            "the hidden units have a bias",
+            "activation",
+            "Then the bends are no longer at x = 0, where |x| has its own: b_1 is zero.",
+            b_1=1.0,
+        ),
+        wrong(
+            "the result has a bias",
+            "activation",
+            "Both units of x = 0 are 0, and |0| is 0: b_2 is zero.",
+            b_2=1.0,
         ),
     ],
     hints=[

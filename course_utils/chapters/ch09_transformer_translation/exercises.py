@@ -1078,8 +1078,11 @@ def one_table(source, target, table, positions, encoder, decoder):
     return y @ table.T
 
 
-def toy_decoder(seed, sees, vocabulary=5):
-    """A decoder for probes, whose output t depends on its inputs s where sees[t][s] is 1."""
+def toy_decoder(seed, sees, vocabulary=5, size=1.0):
+    """A decoder for probes, whose output t depends on its inputs s where sees[t][s] is 1.
+
+    All its logits are `size` times as large.
+    """
     sees = torch.tensor(sees, dtype=torch.float32)
     steps = len(sees)
     table, places, W = draw(seed, (vocabulary, 4), (steps, 4), (4, vocabulary))
@@ -1088,6 +1091,7 @@ def toy_decoder(seed, sees, vocabulary=5):
     else:  # the changes of all logits sum to 0, and nothing shows in the last
         W[:, -1] = 0.0
         W[:, :-1] -= W[:, :-1].mean(1, keepdim=True)
+    W *= size
 
     def logits_of(target):
         return torch.tanh(sees @ table[target] * 0.3 + places) @ W  # (1, T, V)
@@ -1120,7 +1124,8 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
         elif judge == "rising":
             moved = (after - before).amax(-1) > 1e-6
         else:
-            moved = (before - after).abs().amax(-1) > 1e-6
+            least = judge if type(judge) is float else 1e-6
+            moved = (before - after).abs().amax(-1) > least
         found[:, s] = moved
     if change == "last only":
         found[:, :-1] = False
@@ -1140,7 +1145,9 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
     trains="finding a leak by experiment",
     text="""
     You are given a decoder that you cannot look into, only call. Find out which of its outputs
-    depend on **later** inputs: change one input token at a time, and watch the logits.
+    depend on **later** inputs: change one input token at a time, and watch the logits. In the
+    decoders of this check an input that matters shows with any other id, so one change of each
+    token is enough; it may move logits by as little as 2e-4.
     """,
     reference=_leaking,
     probes=[
@@ -1153,6 +1160,10 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
                            [1, 0, 0, 1, 1]]), torch.tensor([[0, 4, 2, 3, 1]]), 5),
         (toy_decoder(115, [[1, 0, 1, 0], [0, 1, 0, 1], [0, 1, 0, 0], [1, 0, 1, 1]], 7),
          torch.tensor([[6, 2, 4, 1]]), 7),
+        (toy_decoder(117, [[1, 1, 0, 1], [0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 1, 1]], 2),
+         torch.tensor([[0, 0, 1, 0]]), 2),
+        (toy_decoder(129, [[1, 0, 0, 1], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]], size=5e-4),
+         torch.tensor([[3, 0, 4, 2]]), 5),
     ],
     mistakes=[
         wrong("the dependence on earlier tokens is counted, too", "mask direction",
@@ -1183,6 +1194,10 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
         wrong("all logits have to move", "score",
               "Output t depends on s as soon as one of its logits moves: any, not all.",
               judge="all"),
+        wrong("small changes are not counted", "score",
+              "However little a logit moves, the output depends on that token; only rounding, some "
+              "1e-6, does not count.",
+              {"judge": 1e-2}, {"judge": 0.1}, judge=1e-3),
         wrong("rows and columns are swapped", "mask axis",
               "Row t is the output, column s the input.",
               {"layout": "s t", "which": "earlier"}, layout="s t"),

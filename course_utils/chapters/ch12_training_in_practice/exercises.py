@@ -1109,12 +1109,11 @@ def play_mended(answer, weight, batches, lr, limit):
 
 def _mend_with_torch(weight, batches, lr, limit):
     w = nn.Parameter(weight.detach().clone())
-    optimizer = torch.optim.SGD([w], lr=lr)
     for x, targets in batches:
-        optimizer.zero_grad()
+        w.grad = None
         F.cross_entropy(x @ w, targets).backward()
         nn.utils.clip_grad_norm_([w], limit)
-        optimizer.step()
+        w.data.add_(w.grad, alpha=-lr)
     return w.detach()
 
 

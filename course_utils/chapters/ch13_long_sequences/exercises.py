@@ -1492,7 +1492,7 @@ def longest_text(free, layers, heads, sharing, d_head, batch, number):
 
 
 def _undo(f, g, y1, y2, d1, d2, *, again_f=False, again_g=False, g_sign=-1, f_sign=-1, f_reads="x2",
-          into_y1="both", into_x2="both", f_gets="both", order="right"):  # fmt: skip
+          into_y1="both", into_x2="both", f_gets="both", order="right", summed=""):  # fmt: skip
     for function in [f] * again_f + [g] * again_g:
         function(y1)
     with torch.enable_grad():
@@ -1503,13 +1503,19 @@ def _undo(f, g, y1, y2, d1, d2, *, again_f=False, again_g=False, g_sign=-1, f_si
         leaf2 = (y2 if f_reads == "y2" else x2).detach().requires_grad_()
         from_f = f(leaf2)
     x1 = y1 + f_sign * from_f.detach()
-    (by_g,) = torch.autograd.grad(from_g, leaf1, d2)
+    by_g = _pulled(from_g, leaf1, d2, "g" in summed)
     into = {"own": d1, "through g": by_g}.get(into_y1, d1 + by_g)
-    (by_f,) = torch.autograd.grad(from_f, leaf2, d1 if f_gets == "d1" else into)
+    by_f = _pulled(from_f, leaf2, d1 if f_gets == "d1" else into, "f" in summed)
     onwards = {"own": d2, "through f": by_f}.get(into_x2, d2 + by_f)
     if order == "exchanged":
         return x2, x1, onwards, into
     return x1, x2, into, onwards
+
+
+def _pulled(out, leaf, gradient, summed):
+    if summed:
+        return torch.autograd.grad(out.sum(), leaf)[0] * gradient
+    return torch.autograd.grad(out, leaf, gradient)[0]
 
 
 def play_undo(answer, A, B, x1, x2, d1, d2):
@@ -1547,11 +1553,10 @@ def _undo_with_hooks(f, g, y1, y2, d1, d2):
 
 
 def _undo_by_vjp(f, g, y1, y2, d1, d2):
-    from_g, back_g = torch.func.vjp(g, y1)
-    x2 = y2 - from_g
-    from_f, back_f = torch.func.vjp(f, x2)
-    d_x1 = d1 + back_g(d2)[0]
-    return y1 - from_f, x2, d_x1, d2 + back_f(d_x1)[0]
+    from_g, by_g = torch.autograd.functional.vjp(g, y1, d2)
+    x2, d_x1 = y2 - from_g, d1 + by_g
+    from_f, by_f = torch.autograd.functional.vjp(f, x2, d_x1)
+    return y1 - from_f, x2, d_x1, d2 + by_f
 
 
 def _undo_whole(f, g, y1, y2, d1, d2):
@@ -1585,12 +1590,11 @@ def _undo_whole(f, g, y1, y2, d1, d2):
         draw(323, (4, 4), (4, 4), (3, 4), (3, 4), (3, 4), (3, 4)),
     ],
     mistakes=[
-        wrong("f is run more than once", "counting",
-              "The run that rebuilds x₁ can be differentiated, if it is recorded.",
-              again_f=True),
-        wrong("g is run more than once", "counting",
-              "The run that rebuilds x₂ can be differentiated, if it is recorded.",
-              again_g=True),
+        wrong("a function is run more than once", "counting",
+              "The run of f that rebuilds x₁, and that of g that rebuilds x₂, can be "
+              "differentiated, if they are recorded.",
+              {"again_f": True, "again_g": False}, {"again_f": False, "again_g": True},
+              again_f=True, again_g=True),
         wrong("g is added instead of subtracted", "residual",
               "y₂ = x₂ + g(y₁), so x₂ = y₂ - g(y₁).", g_sign=1),
         wrong("f is added instead of subtracted", "residual",
@@ -1604,6 +1608,10 @@ def _undo_whole(f, g, y1, y2, d1, d2):
         wrong("f gets the gradient of y₁ as it was given", "gradient",
               "What comes through g is part of it: both arrive at y₁ = x₁ + f(x₂).",
               f_gets="d1"),
+        wrong("the gradient of a sum is multiplied by what came", "gradient",
+              "One number of x moves several of f(x): hand the gradient of the result to the "
+              "backward pass, torch.autograd.grad(out, x, d).",
+              {"summed": "g"}, {"summed": "f"}, summed="f, g"),
         wrong("the gradient that comes through f is lost", "gradient",
               "x₂ feeds f, too, and not only y₂.", into_x2="own"),
         wrong("only the gradient through f is kept", "gradient",
