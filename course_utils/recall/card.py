@@ -12,7 +12,7 @@ class Card:
         id: the name under which it is answered.
         part: the subject it belongs to, one of `deck.PARTS`, such as "heads".
         notebook: the chapter that teaches it, such as "06_multi_head_attention".
-        tag: the mistake that it guards against, one of `exercises.model.TAGS`; "" for none.
+        tag: the mistake that it guards against, one of `checker.exercise.TAGS`; "" for none.
         rows: the items of the notes that it asks for, such as "002-64".
         question, why: shown before and after the answer.
         correction: a sentence that is often heard, set right; "" for none.
