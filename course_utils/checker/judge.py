@@ -142,7 +142,7 @@ class _Judge(Examined):
                 words = "on this one" if own_arguments(exercise, args) else words
                 self.facts.append(f"it is right on the usual inputs, but not {words}")
                 self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
-                self.facts += watch.lost() if "NaN" in found.fact else []
+                self.facts += watch.lost(args) if "NaN" in found.fact else []
                 change = self._repaired(args)
                 return self._wrong(case, measured=[change] if change else [])
         ruled_out = [name for name in exercise.forbids if name in watch.calls]
