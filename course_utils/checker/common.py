@@ -88,16 +88,17 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
     """
     single = list(itertools.chain(*mistakes))
     known = [(m, work(**m.switches)) for m in single]
-    numbers = [Typed(n) for n in (work(), *(number for _, number in known))]
+    numbers = [("", Typed(work())), *((m.name, Typed(number)) for m, number in known)]
     for a, b in itertools.combinations(single, 2):
         if a.name == b.name or a.switches.keys() & b.switches.keys():
             continue
         number = work(**a.switches, **b.switches)
-        if any(gap(other, number).size <= 5 for other in numbers):
+        name = f"{a.name}, and {b.name}"
+        if any(gap(other, number).size <= 5 for of, other in numbers if of != name):
             continue
-        both = replace(a, name=f"{a.name}, and {b.name}", why=f"{a.why} {b.why}")
+        both = replace(a, name=name, why=f"{a.why} {b.why}")
         known.append((both, number))
-        numbers.append(Typed(number))
+        numbers.append((name, Typed(number)))
     return [[replace(m, switches={"answer": number})] for m, number in known]
 
 

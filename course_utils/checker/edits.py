@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from course_utils.checker.slips import EXPRESSIONS, is_docstring, statements
+from course_utils.checker.slips import A_NAME, EXPRESSIONS, is_docstring, statements
 
 _CODES = (ast.FunctionDef, ast.ClassDef, ast.Lambda)
 _NOT_READ = ("decorator_list", "returns", "annotation", "bases", "defaults", "kw_defaults")
@@ -49,7 +49,10 @@ class Together:
     @property
     def words(self) -> str:
         more = len(self.parts) - 1
-        return f"{self.parts[0].words}, here and at {more} more place{'s' * (more > 1)}"
+        words, new = self.parts[0].words, self.parts[0].new
+        if words == A_NAME:  # a number that was copied: which name it is a reader must see
+            words = f"`{ast.unparse(new)}` is due, not one number"
+        return f"{words}, here and at {more} more place{'s' * (more > 1)}"
 
     @property
     def node(self) -> ast.AST:

@@ -142,7 +142,7 @@ class _Judge(Examined):
                 words = "on this one" if own_arguments(exercise, args) else words
                 self.facts.append(f"it is right on the usual inputs, but not {words}")
                 self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
-                self.facts += watch.lost() if "NaN" in found.fact else []
+                self.facts += watch.lost(args) if "NaN" in found.fact else []
                 change = self._repaired(args)
                 return self._wrong(case, measured=[change] if change else [])
         ruled_out = [name for name in exercise.forbids if name in watch.calls]
@@ -242,7 +242,7 @@ class _Judge(Examined):
         """The change that mends the answer; it is wrong on `first`."""
         exercise = self.exercise
         in_time = time.process_time() < self.end - BUDGET / 2
-        inputs = inputs_from(exercise, first, in_time)
+        inputs, left = inputs_from(exercise, first, in_time)
 
         @functools.cache
         def due(mistakes: tuple[Mistake, ...], k: int) -> Any:
@@ -252,7 +252,7 @@ class _Judge(Examined):
         for k in range(len(inputs)):  # now, and not in the short time of a change
             due((), k)
         changed = any(run.changed for run in self.session.runs)
-        return repair(exercise, self.answer, inputs, due, self.end - BUDGET / 4, changed)
+        return repair(exercise, self.answer, inputs, due, self.end - BUDGET / 4, changed, left)
 
     def _known_and_more(self) -> str:
         """A known mistake of which one simple thing more makes what came out."""

@@ -8,7 +8,7 @@ import ast
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -45,6 +45,7 @@ def repair(
     due: Callable[[tuple[Mistake, ...], int], Any],
     end: float,
     in_place: bool = False,
+    further: Sequence[tuple] = (),
 ) -> str:
     """One sentence on the change that makes the answer right, or makes a known mistake of it.
 
@@ -54,6 +55,7 @@ def repair(
         due: what the reference gives on input i when it makes these mistakes.
         end: when the search ends, on the clock of the process.
         in_place: an argument is changed, so that a copy is what is missing.
+        further: more inputs, on which a change that is told must not be wrong either.
     """
     code = code_of(answer)
     if code is None or len(inputs) < _LEAST or not _only_computes(code):
@@ -76,6 +78,8 @@ def repair(
                 jobs = [_job(exercise, code, e, inputs, lambda i: due((), i)) for e in less]
                 gone = [e for e, x in zip(less, play_batch(jobs, _EACH, end)) if x is True]
                 good = gone or good
+                good = _right_on(further, good, exercise, code, end)
+            if good:
                 tried = f"it is right on all {len(inputs)} inputs tried"
                 several = isinstance(_least(good), Together)
                 one = "the same change in each of them" if several else "this one change"
@@ -90,6 +94,8 @@ def repair(
             made = due((mistake,), 0)
             if isinstance(made, Raised) or any(gap(made, x).size <= 1 for x in wrong):
                 continue
+            if _is_constant([due((mistake,), k) for k in range(len(inputs))]):
+                continue  # of much code a constant comes, whatever is changed in it
             near = [
                 e
                 for e, x in zip(edits, first)
@@ -115,8 +121,10 @@ def repair(
     return ""
 
 
-def inputs_from(exercise: Exercise, first: tuple, in_time: bool) -> list[tuple]:
+def inputs_from(exercise: Exercise, first: tuple, in_time: bool) -> tuple[list[tuple], list[tuple]]:
     """The inputs that a change must be right on: `first`, the probes, and as many as are quick.
+
+    Then those that are left, for the few changes that are right on these.
 
     Unless `in_time`, the widened ones are left out: what time is left is for the search.
     """
@@ -129,11 +137,13 @@ def inputs_from(exercise: Exercise, first: tuple, in_time: bool) -> list[tuple]:
     if in_time or len(inputs) + len(further) < _LEAST:
         further += [args for _, args in widened(exercise) if args is not first]
     most = max(_LEAST, int(_RUNS / each))
-    return inputs + (further[:: -(-len(further) // most)] if further else [])
+    every = -(-len(further) // most) or 1
+    left = [args for k, args in enumerate(further) if k % every]
+    return inputs + further[::every], left
 
 
 def _job(
-    exercise: Exercise, code: Code, edit: Edit, inputs: list[tuple], due: Callable[[int], Any]
+    exercise: Exercise, code: Code, edit: Edit, inputs: Sequence[tuple], due: Callable[[int], Any]
 ) -> Callable[[], Any]:
     """Whether an edit gives what is due: True, or else what it gives on the first input, and on."""
 
@@ -147,6 +157,18 @@ def _job(
         return True
 
     return is_right
+
+
+def _right_on(
+    inputs: Sequence[tuple], good: list[Edit], exercise: Exercise, code: Code, end: float
+) -> list[Edit]:
+    """The edits that are not seen to be wrong on these inputs."""
+    if not inputs:
+        return good
+    due = [outcome(exercise.play, exercise.variant(), x, k) for k, x in enumerate(inputs)]
+    jobs = [_job(exercise, code, e, inputs, due.__getitem__) for e in good]
+    found = play_batch(jobs, _EACH, end)
+    return [e for e, x in zip(good, found) if x is None or x is True]
 
 
 def _left_out(good: list[Edit], code: Code) -> list[Edit]:
@@ -173,6 +195,22 @@ def _nearer(
         return left <= sum(_wrong(due((), i), value) for i, value in enumerate(came))
 
     return is_nearer
+
+
+def _is_constant(outcomes: list[Any]) -> bool:
+    """Whether the same comes on all inputs, or on all that have outcomes of one form."""
+    first: dict[Any, Any] = {}
+    kept = [first.setdefault(_form(x), x) for x in outcomes]
+    several = len(first) < len(outcomes)
+    return several and all(gap(a, b).size <= 1 for a, b in zip(kept, outcomes))
+
+
+def _form(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple((key, _form(x)) for key, x in value.items())
+    if isinstance(value, list):
+        return tuple(map(_form, value))
+    return tuple(value.shape) if isinstance(value, Tensor) else type(value)
 
 
 def _is_zero(new: Any) -> bool:

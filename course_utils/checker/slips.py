@@ -36,9 +36,10 @@ ALIKE = [  # what is easily taken for each other
 ]
 KEYWORDS = {"reduction": ("mean", "sum", "none"), "dim": (0, 1, 2, -1, -2, None)}
 NUMBERS = (-1, -2, -3, 0, 1, 2, 3)
-FACTORS = (0.5, 2.0, 0.1, 10.0, 1e-3, 1e3, 1e6)  # for a number with a point
+FACTORS = (0.5, 2.0, 0.1, 10.0, 1e-3, 1e3, 1e6, 0.0)  # for a number with a point
 VERY_LOW = 10**9  # below all scores
 NO_SMALL = "the small number is too many"
+A_NAME = "a name is due, not one number"
 MORE = {  # a step that may be missing; _ is the expression that is there
     "a copy": ("_.clone()", "_.copy()"),
     "the opposite": ("_ == False", "-_", "not _", "1 - _", "1 / _"),
@@ -141,7 +142,7 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         elif isinstance(inner, ast.Attribute):  # x.sort().values
             yield "a step is too many", inner.value
     elif _whole(node) is not None:
-        yield from (("a name is due, not one number", _name(n)) for n in names)
+        yield from ((A_NAME, _name(n)) for n in names)
     elif isinstance(node, ast.Subscript):
         yield "the brackets are too many", node.value
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

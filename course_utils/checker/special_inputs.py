@@ -13,13 +13,15 @@ import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
-from course_utils.checker.resized import sums_to_one
+from course_utils.checker.resized import is_order, sums_to_one
 from course_utils.checker.stated_sizes import tensors_in
 
 _LIMIT = re.compile("allow|limit|thresh|toler|edge|bound")
 _GRID = 64  # of numbers beside a limit: sums and differences of its parts have no rounding
 _MOST_PLACES = 8
 _CHOICE = re.compile(r"topk|sort|argm|\bmax\(")
+_VERY_UNLIKELY = -120.0  # the logarithm of a probability
+_LONG = 60  # entries
 
 
 def of_lengths(name: str, value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
@@ -77,6 +79,37 @@ def of_weights(value: Any) -> Iterator[tuple[str, Any]]:
     if value.shape[-1] > 2:
         least = value.scatter(-1, value.argmin(-1, keepdim=True), 0.0)
         yield "has a weight of 0 in each row", least / least.sum(-1, keepdim=True)
+
+
+def of_log_probs(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Logarithms of probabilities, of which one in a row is 0 in float32."""
+    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
+    if not floats or value.shape[-1] < 3 or (value > 0).any():
+        return
+    whole = sums_to_one(value.exp())
+    if whole or name.startswith("log_p"):
+        rare = value.scatter(-1, value.argmin(-1, keepdim=True), _VERY_UNLIKELY)
+        yield "holds a number near -120", rare.log_softmax(-1) if whole else rare
+
+
+def long_list(value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
+    """A long list of numbers, where it is all that is given: no other size goes with it."""
+    if [*map(type, probe)] == [Tensor] and value.dim() == 1 and 1 < len(value) < _LONG:
+        times = -(-_LONG // len(value))
+        later = len(value) * torch.arange(times).repeat_interleave(len(value))
+        long = value.repeat(times)
+        yield f"has {len(long)} entries", long + later if is_order(value) else long
+
+
+def of_meaning(
+    exercise: Exercise, name: str, value: Any, probe: tuple
+) -> Iterator[tuple[str, Any]]:
+    """What may be put for an argument, by what it stands for."""
+    if divides(exercise):
+        yield from of_zeros(value)
+    yield from of_lengths(name, value, probe)
+    yield from of_log_probs(name, value)
+    yield from long_list(value, probe)
 
 
 def at_limits(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:

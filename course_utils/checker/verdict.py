@@ -109,6 +109,8 @@ def asks_for_a_set(exercise: Exercise) -> bool:
     return letters and len({len(x) for x in known}) > 1
 
 
+# of bytes, or of times, there may be a part
+_COUNTS = re.compile(r"[Hh]ow many (?!\w*B\b|times\b|bytes\b|bits\b)|whole number")
 _MANY = 100  # from here on a whole number says where it comes from
 _TURNS = (  # what a slip of arithmetic makes of a number
     ("a fraction is upside down", lambda x: 1 / x),
@@ -190,7 +192,8 @@ def typed_fact(exercise: Exercise, given: Any) -> str:
     if not numbers or not (math.isfinite(given) and math.isfinite(due)):
         return ""
     fractions = any(type(x) is float and not x.is_integer() for x in known)  # may come out, too
-    if type(due) is int and not fractions and not float(given).is_integer():
+    counts = _COUNTS.search(" ".join(exercise.text.split()))
+    if type(due) is int and counts and not fractions and not float(given).is_integer():
         return "a whole number is asked"
     if due > 0 > given:
         return "it is below 0; what is due is not"

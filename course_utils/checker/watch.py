@@ -9,11 +9,14 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from course_utils.checker.stated_sizes import tensors_in
+
 TURNED = "T of three axes"  # how `calls` names it
 _LOST = {  # what becomes of large scores, and by which function
     "exp": "`exp` of a large number is infinite in {}: first subtract the largest of the row",
     "log": "a small probability is 0 in {}, and its `log` -inf: `log_softmax` avoids that",
 }
+_LOST_BELOW = "`exp` of a number far below 0 is 0 in {}: stay with the logarithms"
 _ROOMS = ("models", "training", "text")
 _LIBRARY = tuple(str(Path(__file__).parents[1] / room) for room in _ROOMS)
 
@@ -35,12 +38,15 @@ class Watch:
         self.calls: set[str] = set()
         self.borrowed: set[str] = set()
 
-    def lost(self) -> list[str]:
-        """What becomes of large numbers in a function that was called, in the dtypes it got."""
+    def lost(self, args: tuple = ()) -> list[str]:
+        """What becomes of numbers far out in a function that was called, in the dtypes it got."""
+        given = [x for x in tensors_in(args) if x.is_floating_point()]
+        low = bool(given) and all((x <= 0).all() for x in given)
         for name, words in _LOST.items():
             head = f"{name} in "
             dtypes = sorted(x.removeprefix(head) for x in self.calls if x.startswith(head))
             if dtypes:
+                words = _LOST_BELOW if low and name == "exp" else words
                 return [words.format(" and ".join(dtypes))]
         return []
 

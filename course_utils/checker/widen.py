@@ -26,14 +26,7 @@ from course_utils.checker.resized import (
 )
 from course_utils.checker.runner import outcome
 from course_utils.checker.side_effects import global_state_kept
-from course_utils.checker.special_inputs import (
-    are_amounts,
-    at_limits,
-    divides,
-    of_lengths,
-    of_weights,
-    of_zeros,
-)
+from course_utils.checker.special_inputs import are_amounts, at_limits, of_meaning, of_weights
 from course_utils.checker.stated_sizes import as_stated, axes_of, tensors_in
 from course_utils.checker.values import Raised, gap
 
@@ -73,8 +66,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     for i, value in enumerate(probe):
         name = exercise.argument(i)
         made = (*_of_floats(value), *_of_masks(value), *_of_rows(value), *of_weights(value))
-        zeros = of_zeros(value) if divides(exercise) else ()
-        for words, new in (*made, *zeros, *of_lengths(name, value, probe)):
+        for words, new in (*made, *of_meaning(exercise, name, value, probe)):
             yield f"where `{name}` {words}", (*probe[:i], new, *probe[i + 1 :])
         if _both_signs(value):
             for words, new in (_longer(exercise, probe, i, axis) for axis in range(value.dim())):

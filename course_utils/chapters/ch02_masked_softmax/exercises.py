@@ -1055,6 +1055,9 @@ def _packed(
         mask = mask & (keys != 0)
     if padding == "of the first":
         mask = mask & (keys[:1] != 0)
+    if padding == "from the first on":
+        first = (keys == 0).int().argmax(-1, keepdim=True)  # 0 where there is none
+        mask = mask & (torch.arange(segments.shape[1]) < first)
     mask = mask.expand(len(segments), -1, -1)
     return ~mask if meaning == "hide" else mask
 
@@ -1129,6 +1132,13 @@ def _packed(
             "mask missing",
             "Padding tokens share the segment 0, so they see each other unless 0 is shut out.",
             padding="seen",
+        ),
+        wrong(
+            "a row without padding is hidden whole",
+            "mask missing",
+            "argmax gives 0 where nothing is found, as if the padding began at 0: ask of each key "
+            "whether its segment is 0.",
+            padding="from the first on",
         ),
         wrong(
             "the mask is inverted",

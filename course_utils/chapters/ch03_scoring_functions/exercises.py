@@ -963,15 +963,16 @@ def _looked_up(answer, wanted):
     difficulty=3,
     trains="setting a score by hand",
     text="""
-    Set the matrix of a bilinear score by hand. There are d words; as a query and as a key, word i
-    is the one-hot vector with its 1 at place i. `wanted[i]` is the word that word i must look at.
-    Find an M with which each word gives **more than 0.9** of its weight to the wanted one, after a
-    plain softmax over `q @ M @ k`. Any such M is right.
+    Set the matrix of a bilinear score by hand. There are d words, at most 200; as a query and as a
+    key, word i is the one-hot vector with its 1 at place i. `wanted[i]` is the word that word i
+    must look at. Find an M with which each word gives **more than 0.9** of its weight to the wanted
+    one, after a plain softmax over `q @ M @ k`. Any such M is right.
     """,
     reference=_matrix,
     play=_looked_up,
     probes=[
         (torch.tensor([1, 2, 0]),),
+        (torch.arange(200).roll(1),),
         (torch.tensor([2, 0, 3, 4, 1]),),
         (torch.tensor([1, 1, 3, 1]),),
     ],
@@ -985,7 +986,10 @@ def _looked_up(answer, wanted):
         wrong(
             "the scores are too close together",
             "scale",
-            "A 1 among zeros gives only e times the weight of the others; make it larger.",
+            "A lead of s gives e^s times the weight of each other word, and of these there may be "
+            "many: make it larger.",
+            {"size": 3.0},
+            {"size": 5.0},
             size=1.0,
         ),
         wrong(
@@ -1014,7 +1018,7 @@ def _looked_up(answer, wanted):
         "By how much must it win? One score s among d - 1 zeros gets e^s / (e^s + d - 1).",
     ],
     right_variants=[
-        lambda wanted: 7.5 * F.one_hot(wanted, len(wanted)).float(),
+        lambda wanted: 9.5 * F.one_hot(wanted, len(wanted)).float(),
         lambda wanted: torch.stack([25 * torch.eye(len(wanted))[j] - 3 for j in wanted]),
         lambda wanted: torch.zeros(len(wanted), len(wanted)).index_put(
             (torch.arange(len(wanted)), wanted), torch.tensor(40.0)

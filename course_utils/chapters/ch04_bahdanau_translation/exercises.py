@@ -149,6 +149,8 @@ def shifted(sentence, bos, eos):
 
 
 _BASES = {"e": 1.0, "10": math.log(10), "2": math.log(2)}
+_SURE = torch.tensor([[[0.0, 60.0, 1.0], [1.0, 0.5, 0.0], [2.0, 0.0, 1.0]]])  # of the first token
+_WORDS = torch.tensor([[1, 3], [2, 0]])
 
 
 def _loss(
@@ -181,8 +183,9 @@ def _loss(
         real = torch.ones_like(real)
     if padding == "only padding":
         real = ~real
-    count = torch.ones_like(real) if padding == "in the count" else real
     loss = loss * real
+    counts = {"in the count": torch.ones_like(real), "by the loss": loss != 0}
+    count = counts.get(padding, real)
     if reduce == "sum":
         return loss.sum()
     if reduce == "per sentence":
@@ -221,9 +224,11 @@ def play_loss(answer, logits, targets, pad):
     play=play_loss,
     probes=[
         (torch.tensor([[[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]), torch.tensor([[1, 0]]), 0),
+        (_SURE, torch.tensor([[1, 2, 0]]), 0),
         (*draw(41, (3, 4, 5)), torch.tensor([[1, 3, 0, 2], [4, 0, 0, 0], [2, 2, 1, 0]]), 0),
         (*draw(42, (2, 3, 5)), torch.tensor([[1, 4, 4], [0, 3, 2]]), 4),
     ],
+    edges=[("where every real token is certain", (1000 * F.one_hot(_WORDS, 4).float(), _WORDS, 0))],
     mistakes=[
         wrong(
             "padding counts as a prediction",
@@ -248,6 +253,14 @@ def play_loss(answer, logits, targets, pad):
             "padding in the loss",
             "Leave out what is padding in the targets, not where the model says padding.",
             padding="by prediction",
+        ),
+        wrong(
+            "a loss of 0 is taken for padding",
+            "padding in the loss",
+            "A real token that is certain costs 0 as well, and it counts: count the targets that "
+            "are not pad.",
+            padding="by the loss",
+            reduce="mean",
         ),
         wrong(
             "padding is taken to have the id 0",

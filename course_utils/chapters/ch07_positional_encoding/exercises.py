@@ -742,7 +742,8 @@ def _steps_back(look_back, steps, d):
     positions = torch.arange(30)
     scores = _turned(query, positions) @ _turned(key, positions).T  # (30, 30)
     back = (positions - scores.argmax(dim=-1))[12:18]  # of those with room on both sides
-    return {"steps back of the best key": back}
+    shapes = {"shape of q": list(query.shape), "shape of k": list(key.shape)}
+    return shapes | {"steps back of the best key": back}
 
 
 @exercise(
@@ -799,6 +800,7 @@ def _steps_back(look_back, steps, d):
             "position",
             "Here the columns (0, 1), (2, 3), ... are the pairs: cosine and sine stand in turn.",
             {"layout": "one in halves"},
+            {"given": "query"},
             layout="both in halves",
             speeds="own",
         ),

@@ -973,6 +973,9 @@ def _perplexity(
         means = scores.sum() / below.sum()
     if inner == "probability":
         return (1 / means).mean()
+    if inner == "product":
+        chances = torch.where(counted, log_probs.exp(), 1.0)
+        return chances.prod() ** (-1 / counted.sum())
     if inner == "exp first":
         return ((sign * log_probs).exp() * above).sum() / below.sum()
     means = sign * means
@@ -1021,6 +1024,7 @@ def _texts(seed, batch, steps, size, lengths, pad=0):
     reference=_perplexity,
     probes=[
         _texts(117, 2, 3, 4, [3, 1]),
+        _texts(121, 2, 80, 3, [80, 72]),
         _texts(118, 3, 5, 6, [5, 2, 4]),
         _texts(119, 2, 7, 5, [3, 7]),
         _texts(120, 2, 4, 5, [4, 2], pad=2),
@@ -1079,6 +1083,13 @@ def _texts(seed, batch, steps, size, lengths, pad=0):
             "perplexity",
             "Take the mean of log p, then the exponential.",
             inner="probability",
+        ),
+        wrong(
+            "all probabilities are multiplied, and the product underflows",
+            "log probabilities",
+            "Of a long text the product is 0 in float32, the perplexity infinite: add logarithms.",
+            inner="product",
+            per="token",
         ),
         wrong(
             "the softmax runs over the positions",
@@ -1461,8 +1472,8 @@ def corrupt_spans(words, cut, markers):
 
 def _prefix(prefix_lens, num_steps, *, source="seen", target="causal", extra=0, turned=False,
             lens="each", join="or", meaning="look"):  # fmt: skip
-    n = (prefix_lens if lens == "each" else prefix_lens[:1].expand_as(prefix_lens)) + extra
-    n = n.view(-1, 1, 1, 1)
+    of_all = {"each": prefix_lens, "first": prefix_lens[:1], "longest": prefix_lens.amax()}[lens]
+    n = (of_all.expand_as(prefix_lens) + extra).view(-1, 1, 1, 1)
     keys, queries = torch.arange(num_steps), torch.arange(num_steps)[:, None]
     seen = {
         "seen": keys < n,
@@ -1580,6 +1591,12 @@ def _prefix_by_filling(prefix_lens, num_steps):
             "Each sentence has its own length: (B, 1, 1, 1) against the keys.",
             lens="first",
         ),
+        wrong(
+            "all sentences get the longest source length",
+            "mask axis",
+            "Where the source is shorter, the future is seen: compare each with its own length.",
+            lens="longest",
+        ),
     ],
     hints=[
         "Draw it for 4 positions, 2 of them source. Which cells does the causal mask lack?",
@@ -1624,9 +1641,14 @@ def _looking(kind, steps, seed):
         "itself": position == position[:, None],
     }[kind]
     weights = torch.rand(steps, steps, generator=torch.Generator().manual_seed(seed)) + 0.5
+    weights = (64 * weights).round() / 64  # sums without rounding: what cancels is 0
     # nothing shows in logit 0, or the changes of all logits sum to 0; some fall, some are small
     spread = torch.tensor([0.0, 1.0, 0.5] if seed % 2 else [1.0, 0.0, -1.0])
-    special = {4: spread.abs() * torch.tensor([1.0, 0.0, 0.5]), 6: -spread.abs(), 7: 1e-4 * spread}
+    special = {
+        4: spread.abs() * torch.tensor([1.0, 0.0, 0.5]),
+        6: -spread.abs(),
+        7: 2**-13 * spread,
+    }
     spread = special.get(seed, spread)
     own = torch.tensor([12.0, 0.0, 0.0]) if seed < 6 else torch.zeros(3)  # the best may change
 

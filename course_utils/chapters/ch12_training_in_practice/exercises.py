@@ -831,6 +831,11 @@ def peak_learning_rate():
     return (1024 * 4000) ** -0.5
 
 
+def _map_size(*, sentences=16, heads=8, queries=512, of_number=2, unit=2**20, rounded=False):
+    size = sentences * heads * queries * 512 * of_number / unit
+    return round(size) if rounded else size
+
+
 @exercise(
     kind="value",
     notebook=NOTEBOOK,
@@ -841,54 +846,55 @@ def peak_learning_rate():
     The attention weights of one layer, for 16 sentences of 512 tokens and 8 heads, are kept in
     bfloat16. How many MiB (of $2^{20}$ bytes) is that?
     """,
-    mistakes=[
+    mistakes=worked_out(
+        _map_size,
         wrong(
             "the size in float32 is given",
             "memory",
             "bfloat16 has 16 bits, 2 bytes; float32 has 4.",
-            answer=128,
+            of_number=4,
         ),
         wrong(
             "one byte per number is taken",
             "memory",
             "16 bits are 2 bytes.",
-            answer=32,
+            of_number=1,
         ),
         wrong(
             "the heads are left out",
             "memory",
             "Each head has a map of its own.",
-            answer=8,
+            heads=1,
         ),
         wrong(
             "the sentences are left out",
             "memory",
             "Each sentence has maps of its own.",
-            answer=4,
+            sentences=1,
         ),
         wrong(
             "millions of bytes are given",
             "memory",
             "A MiB has 2^20 = 1,048,576 bytes.",
-            {"answer": 67},
-            answer=67.108864,
+            {"rounded": True},
+            unit=10**6,
         ),
         wrong(
             "another unit is given",
             "memory",
             "Asked for are MiB of 2^20 bytes: not bytes, not KiB or GiB, and not bits.",
-            {"answer": 64 * 2**10},
-            {"answer": 64 / 2**10},
-            {"answer": 512},
-            answer=64 * 2**20,
+            {"unit": 2**10},
+            {"unit": 2**30},
+            {"unit": 2**17},
+            unit=1,
         ),
         wrong(
             "the map is taken to be one row",
             "memory",
             "Each of the 512 queries has a weight for each of the 512 keys: T times T.",
-            answer=0.125,
+            queries=1,
         ),
-    ],
+    ),
     hints=[
         "The weights have the shape (B, h, T, T).",
         "How many bytes has a number of 16 bits?",

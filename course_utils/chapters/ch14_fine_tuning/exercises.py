@@ -1067,8 +1067,8 @@ def dpo_of_texts(policy, reference, is_answer, beta):
 
 
 def _reward_behind(log_policy, log_reference, beta, *, weigh="times", sign=1, anchor="first",
-                   reference="minus", logs=True):  # fmt: skip
-    if not logs:
+                   reference="minus", logs="kept"):  # fmt: skip
+    if logs == "lost":
         log_policy, log_reference = log_policy.exp(), log_reference.exp()
     ratio = log_policy - log_reference
     ratio = {"minus": ratio, "none": log_policy, "plus": log_policy + log_reference}[reference]
@@ -1095,6 +1095,12 @@ def _reward_behind(log_policy, log_reference, beta, *, weigh="times", sign=1, an
         (*(x.log_softmax(-1) for x in draw(1461, (2,), (2,))), 0.5),
         (*(x.log_softmax(-1) for x in draw(1462, (4,), (4,))), 2.0),
         (*(x.log_softmax(-1) for x in draw(1463, (5,), (5,), scale=2.0)), 0.3),
+    ],
+    edges=[
+        (
+            "where an answer has a probability of e^-120",
+            (torch.tensor([-0.2, -120.0, -1.7077]), torch.tensor([-0.9163, -130.0, -0.5108]), 3.0),
+        )
     ],
     mistakes=[
         wrong(
@@ -1139,7 +1145,7 @@ def _reward_behind(log_policy, log_reference, beta, *, weigh="times", sign=1, an
             "probabilities are taken instead of logarithms",
             "log probabilities",
             "The formula multiplies; its logarithm adds. The arguments are logarithms already.",
-            logs=False,
+            logs="lost",
         ),
         wrong(
             "only the reward of answer 0 is set to 0",
@@ -1156,7 +1162,7 @@ def _reward_behind(log_policy, log_reference, beta, *, weigh="times", sign=1, an
     ],
     right_variants=[
         lambda p, r, b: b * ((p - p[0]) - (r - r[0])),
-        lambda p, r, b: torch.log((p.exp() / r.exp()) / (p[0].exp() / r[0].exp())) * b,
+        lambda p, r, b: torch.log(p.double().exp() / r.double().exp() * (r[0] - p[0]).exp()) * b,
         lambda p, r, b: torch.cat([torch.zeros(1), b * ((p - r)[1:] - (p - r)[:1])]),
     ],
 )
