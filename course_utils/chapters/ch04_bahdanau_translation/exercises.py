@@ -1153,6 +1153,7 @@ def _bleu(*, penalty=_PENALTY, words=4 / 5, pairs=1 / 4, mean="geometric"):
         "product": words * pairs,
         "plain": (words + pairs) / 2,
         "d2l": words**0.5 * pairs**0.25,
+        "fourth root": (words * pairs) ** 0.25,
     }
     return penalty * means[mean]
 
@@ -1262,6 +1263,12 @@ def _bleu(*, penalty=_PENALTY, words=4 / 5, pairs=1 / 4, mean="geometric"):
                 "averaging",
                 "d2l takes p_1^(1/2) p_2^(1/4); BLEU weighs all n alike, p_1^(1/2) p_2^(1/2).",
                 mean="d2l",
+            ),
+            wrong(
+                "the fourth root is taken",
+                "averaging",
+                "There are two precisions, so it is the square root of their product.",
+                mean="fourth root",
             ),
         ),
     ],
