@@ -1153,7 +1153,6 @@ def _bleu(*, penalty=_PENALTY, words=4 / 5, pairs=1 / 4, mean="geometric"):
         "product": words * pairs,
         "plain": (words + pairs) / 2,
         "d2l": words**0.5 * pairs**0.25,
-        "fourth root": (words * pairs) ** 0.25,
     }
     return penalty * means[mean]
 
@@ -1264,12 +1263,13 @@ def _bleu(*, penalty=_PENALTY, words=4 / 5, pairs=1 / 4, mean="geometric"):
                 "d2l takes p_1^(1/2) p_2^(1/4); BLEU weighs all n alike, p_1^(1/2) p_2^(1/2).",
                 mean="d2l",
             ),
-            wrong(
-                "the fourth root is taken",
-                "averaging",
-                "There are two precisions, so it is the square root of their product.",
-                mean="fourth root",
-            ),
+        ),
+        wrong(  # the fourth root alone is too near the penalty of the wrong sign
+            "the brevity penalty is forgotten, and the fourth root is taken",
+            "averaging",
+            "The candidate has 5 words, the reference 6. There are two precisions, so it is the "
+            "square root of their product.",
+            answer=(4 / 5 * 1 / 4) ** 0.25,
         ),
     ],
     hints=[
