@@ -16,6 +16,8 @@ from course_utils.checker.slips import A_NAME, EXPRESSIONS, is_docstring, statem
 
 _CODES = (ast.FunctionDef, ast.ClassDef, ast.Lambda)
 _NOT_READ = ("decorator_list", "returns", "annotation", "bases", "defaults", "kw_defaults")
+_ROUND = "the_round"  # a name that nobody gives
+_FIRST_PLACE = "the first place is found of what may stand several times"
 _PUTS = {"append", "extend", "insert", "add", "setdefault", "update", "__setitem__"}
 
 
@@ -41,23 +43,12 @@ class Edit:
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
-    """The same edit in several places at once."""
+class Joint:
+    """Edits of several places that are one change."""
 
     parts: tuple[Edit, ...]
-
-    @property
-    def words(self) -> str:
-        more = len(self.parts) - 1
-        words, new = self.parts[0].words, self.parts[0].new
-        if words == A_NAME:  # a number that was copied: which name it is a reader must see
-            words = f"`{ast.unparse(new)}` is due, not one number"
-        return f"{words}, here and at {more} more place{'s' * (more > 1)}"
-
-    @property
-    def node(self) -> ast.AST:
-        """The first of the expressions that it concerns."""
-        return self.parts[0].node
+    words: str
+    node: ast.AST  # the expression that it concerns first of all
 
     @property
     def new(self) -> list:
@@ -67,6 +58,18 @@ class Together:
     def put(self, values: list) -> list:
         """Set the places to values; returns what was there."""
         return [e.put(value) for e, value in zip(self.parts, values, strict=True)]
+
+
+class Together(Joint):
+    """The same edit in several places at once."""
+
+    def __init__(self, parts: tuple[Edit, ...]):
+        more = len(parts) - 1
+        words = parts[0].words
+        if words == A_NAME:  # a number that was copied: which name it is a reader must see
+            words = f"`{ast.unparse(parts[0].new)}` is due, not one number"
+        words = f"{words}, here and at {more} more place{'s' * (more > 1)}"
+        super().__init__(parts, words, parts[0].node)
 
 
 class Code:
@@ -80,7 +83,7 @@ class Code:
             node.decorator_list = []
         self.tree, self.names = ast.fix_missing_locations(ast.Module([node], [])), names
 
-    def answer(self, edit: Edit | Together | None = None) -> Any:
+    def answer(self, edit: Edit | Joint | None = None) -> Any:
         """What the code defines, with one edit in it; what an impossible edit raises."""
         old = edit.put(edit.new) if edit else None
         try:
@@ -91,8 +94,10 @@ class Code:
             if edit:
                 edit.put(old)
 
-    def edits(self, rank: int) -> Iterator[Edit]:
+    def edits(self, rank: int) -> Iterator[Edit | Joint]:
         """All the edits of one rank, 0 to 2."""
+        if rank == 0:
+            yield from _counted(self.tree)
         for function in [n for n in ast.walk(self.tree) if isinstance(n, _CODES)]:
             if not isinstance(function, ast.ClassDef):
                 yield from self._of_function(function, rank)
@@ -239,3 +244,31 @@ def _attributes(function: ast.AST) -> list[str]:
         {n.attr for n in ast.walk(function)
          if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == "self"}
     )  # fmt: skip
+
+
+def _counted(tree: ast.AST) -> Iterator[Joint]:
+    """The number of the round in place of `.index` of what a loop runs over."""
+    loops = [n for n in ast.walk(tree) if isinstance(n, (ast.For, ast.comprehension))]
+    for loop in loops:
+        name = getattr(loop.target, "id", None)
+        places = [
+            (parent, field, k, node)
+            for parent in (ast.walk(tree) if name else ())
+            for field, value in ast.iter_fields(parent)
+            for k, node in enumerate(value if isinstance(value, list) else [value])
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "index"
+            if [getattr(arg, "id", None) for arg in node.args] == [name]
+        ]
+        for step in (0, 1, -1) if places else ():
+            at = ast.Name(_ROUND, ast.Load())
+            count = ast.Call(ast.Name("enumerate", ast.Load()), [loop.iter], [])
+            both = ast.Tuple([ast.Name(_ROUND, ast.Store()), loop.target], ast.Store())
+            parts = [
+                Edit(_FIRST_PLACE, loop.iter, loop, "iter", None, count),
+                Edit(_FIRST_PLACE, loop.target, loop, "target", None, both),
+            ]
+            for parent, field, k, node in places:
+                index = k if isinstance(getattr(parent, field), list) else None
+                new = ast.BinOp(at, ast.Add(), ast.parse(str(step), mode="eval").body)
+                parts.append(Edit(_FIRST_PLACE, node, parent, field, index, new))
+            yield Joint(tuple(parts), _FIRST_PLACE, places[0][-1])

@@ -42,6 +42,10 @@ _MEANINGS = (
 )
 _ABOUT_SHAPES = re.compile(r"shape|size|dimension|broadcast|axis|batch1", re.I)
 _MOST_SHAPES = 4
+_PLAIN = (  # a slice of these changes nothing when it is worked out once more
+    ast.Slice, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop,
+    ast.expr_context, ast.Attribute, ast.Subscript,
+)  # fmt: skip
 
 
 def place(error: BaseException, answer: Any) -> tuple[str, list[str]]:
@@ -100,7 +104,23 @@ def _shapes(line: str, frame: FrameType) -> list[str]:
     tensors = {n: frame.f_locals[n] for n in names if isinstance(frame.f_locals.get(n), Tensor)}
     shown = [f"`{n}` {tuple(x.shape)}" for n, x in [*tensors.items()][:_MOST_SHAPES]]
     more = f", and {len(tensors) - _MOST_SHAPES} more" if len(tensors) > _MOST_SHAPES else ""
-    return [f"in that line the shapes are {', '.join(shown)}{more}"] if shown else []
+    empty = [f"the slice `{text}` is empty here" for text in _empty_slices(line, frame)]
+    return empty + ([f"in that line the shapes are {', '.join(shown)}{more}"] if shown else [])
+
+
+def _empty_slices(line: str, frame: FrameType) -> Iterator[str]:
+    """Slices in the line that take nothing of a tensor which is not empty."""
+    with suppress(SyntaxError):
+        for part in ast.walk(ast.parse(line.rstrip(":"))):
+            if not isinstance(part, ast.Subscript) or not isinstance(part.slice, ast.Slice):
+                continue
+            whole = frame.f_locals.get(getattr(part.value, "id", None))
+            plain = all(isinstance(n, _PLAIN) for n in ast.walk(part.slice))
+            if isinstance(whole, Tensor) and whole.numel() and plain:
+                with suppress(Exception):
+                    code = compile(ast.Expression(part), "<slice>", "eval")
+                    if not eval(code, {"__builtins__": {"len": len}}, frame.f_locals).numel():
+                        yield ast.unparse(part)
 
 
 def _other_parameter(line: str, below: TracebackType | None) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from course_utils.checker.by_part import name_each_part, name_three, what_does_not_hold
 from course_utils.checker.called_with import may_borrow, own_arguments, things_due
+from course_utils.checker.causes import told
 from course_utils.checker.examined import Examined, nearly
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
@@ -134,17 +135,15 @@ class _Judge(Examined):
         further = widened(exercise)
         inputs = [args for _, args in further]
         runs = self._play(inputs)
+        wrong = []
         for (words, args), run in zip(further, runs):
             due = outcome(exercise.play, exercise.variant(), args, 0)
-            found = gap(due, run.value)
-            if found.size > 1 and not self._by_rounding(args, due, run.value):
-                case = Case(args, due, run.value, found.index)
-                words = "on this one" if own_arguments(exercise, args) else words
-                self.facts.append(f"it is right on the usual inputs, but not {words}")
-                self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
-                self.facts += watch.lost(args) if "NaN" in found.fact else []
-                change = self._repaired(args)
-                return self._wrong(case, measured=[change] if change else [])
+            if gap(due, run.value).size > 1 and not self._by_rounding(args, due, run.value):
+                wrong.append((words, args, due, run))
+        if wrong:
+            pairs = [(words, args) for words, args, *_ in wrong]
+            k, words = told(exercise, pairs, self._right, self._values)
+            return self._wrong_further(words, *wrong[k][1:])
         ruled_out = [name for name in exercise.forbids if name in watch.calls]
         if ruled_out:
             self.facts.append(f"it calls `{ruled_out[0]}`, which the exercise rules out")
@@ -164,6 +163,19 @@ class _Judge(Examined):
         facts = tuple(filter(None, remarks))
         tried = len(exercise.probes) + len(further) if exercise.kind != "value" else 0
         return Verdict("right", facts=facts, printed=self.session.printed, tried=tried)
+
+    def _wrong_further(self, words: str, args: tuple, due: Any, run: Run) -> Verdict:
+        """Right on the probes, and wrong on an input about which `words` are true."""
+        found, watch = gap(due, run.value), self.session.watch
+        words = "on this one" if own_arguments(self.exercise, args) else words
+        self.facts.append(f"it is right on the usual inputs, but not {words}")
+        self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
+        self.facts += watch.lost(args) if "NaN" in found.fact else []
+        if not found.fact and self._is_right_in_float64(args):
+            self.facts.append("in float64 it comes out right there: float32 loses the digits")
+        change = self._repaired(args)
+        case = Case(args, due, run.value, found.index)
+        return self._wrong(case, measured=[change] if change else [])
 
     def _cut_off(self) -> str:
         """What is wrong with the gradients of a right answer, or ""."""

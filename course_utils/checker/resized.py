@@ -57,3 +57,24 @@ def ids_in(value: Any) -> list[int]:
 
 def is_ids(value: Any) -> bool:
     return isinstance(value, Tensor) and value.dtype == torch.long
+
+
+def without_gaps(mask: Tensor) -> Tensor:
+    """Each row with its True first."""
+    return mask.int().sort(dim=-1, descending=True).values.bool()
+
+
+def longer_mask(mask: Tensor) -> Tensor:
+    """One key more in rows that have their True first: all is visible in the first row."""
+    more = torch.cat([mask[..., :1], mask], dim=-1)
+    more[(0,) * (more.dim() - 1)] = True
+    return more
+
+
+def with_gaps(mask: Tensor) -> Tensor:
+    """The last True of each row, if it has several, stands at the end: all between is False."""
+    rows, new = mask.flatten(0, -2).tolist() if mask.dim() > 1 else [mask.tolist()], []
+    for row in rows:
+        seen = sum(row)
+        new.append([k < seen - 1 for k in range(len(row) - 1)] + [True] if seen else row)
+    return torch.tensor(new).view_as(mask)

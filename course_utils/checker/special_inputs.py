@@ -3,6 +3,7 @@
 import ast
 import functools
 import inspect
+import itertools
 import math
 import re
 import textwrap
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
-from course_utils.checker.resized import is_order, sums_to_one
+from course_utils.checker.resized import is_order, sums_to_one, with_gaps, without_gaps
 from course_utils.checker.stated_sizes import tensors_in
 
 _LIMIT = re.compile("allow|limit|thresh|toler|edge|bound")
@@ -22,6 +23,7 @@ _MOST_PLACES = 8
 _CHOICE = re.compile(r"topk|sort|argm|\bmax\(")
 _VERY_UNLIKELY = -120.0  # the logarithm of a probability
 _LONG = 60  # entries
+_AWAY = 4096.0  # from 0: a square of such numbers has no digits left for a small difference
 
 
 def of_lengths(name: str, value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
@@ -112,6 +114,19 @@ def of_meaning(
     yield from long_list(value, probe)
 
 
+def of_masks(value: Any) -> Iterator[tuple[str, Any]]:
+    """Masks with other places visible: all of them, none in one row, some behind a gap."""
+    if not (isinstance(value, Tensor) and value.dtype == torch.bool and value.dim()):
+        return
+    yield "is True throughout", torch.ones_like(value)
+    if value.shape[-1] > 2 and value.equal(without_gaps(value)):
+        yield "holds a False before a True", with_gaps(value)
+    yield "is turned round", value.flip(-1)
+    empty = value.clone()
+    empty[(0,) * (value.dim() - 1)] = False
+    yield "has a row without True", empty
+
+
 def at_limits(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
     """A number that is exactly a limit, or a limit above another argument; one just beyond it.
 
@@ -145,3 +160,20 @@ def _on_grid(value: Any) -> Any:
         return 2.0 ** max(round(math.log2(value)), -round(math.log2(_GRID)))
     floats = isinstance(value, Tensor) and value.is_floating_point()
     return (value * _GRID).round() / _GRID if floats else value
+
+
+def far_from_zero(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple, tuple]]:
+    """Two rows of numbers moved alike, which keeps their differences; and as they were before.
+
+    All are whole parts of a power of 2, so that no difference is rounded.
+    """
+    rows = [i for i, x in enumerate(probe) if _is_row(x)]
+    for i, j in itertools.combinations(rows, 2):
+        near = tuple(_on_grid(x) if k in (i, j) else x for k, x in enumerate(probe))
+        far = tuple(x + _AWAY if k in (i, j) else x for k, x in enumerate(near))
+        yield f"where the numbers of `{names[i]}` and `{names[j]}` are near {_AWAY:.0f}", far, near
+
+
+def _is_row(value: Any) -> bool:
+    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() == 1
+    return floats and bool((value < 0).any())

@@ -119,7 +119,10 @@ _TURNS = (  # what a slip of arithmetic makes of a number
     ("a minus is in the wrong place", lambda x: -x),
     ("a factor of 2 is too many", lambda x: 2 * x),
     ("a factor of 2 is missing", lambda x: x / 2),
+)
+_SCALES = (  # what a number is where another scale is meant
     ("it is given in percent, and the share itself is due", lambda x: 100 * x if x < 1 else -x),
+    ("the share itself is given, and percent are due", lambda x: x / 100 if 1 < x <= 100 else -x),
 )
 
 
@@ -141,9 +144,23 @@ def slips_together(exercise: Exercise, given: Any) -> str:
     def fits(number: float) -> bool:
         return gap(Typed(number), given).size <= (1 if float(number).is_integer() else 0.2)
 
+    def is_about(number: float) -> bool:
+        return gap(Typed(number), given).size <= 1
+
     plain = [words for words, turn in _TURNS if due > 0 and due != 1 and fits(turn(due))]
+    plain += [words for words, turn in _SCALES if due > 0 and is_about(turn(due))]
     if plain:
         return f"{plain[0]}: that alone makes this number" if len(plain) == 1 else ""
+    scaled = [
+        f"{m.name} ({m.why}); and {words}"
+        for m in exercise.mistakes
+        for words, turn in _SCALES
+        if type(m.switches["answer"]) is type(due) is float
+        if m.switches["answer"] > 0 < due and is_about(turn(m.switches["answer"]))
+        if turn(due) > 0
+    ]
+    if scaled:
+        return f"two slips together lead to this: {scaled[0]}" if len(scaled) == 1 else ""
     if any(", and " in m.name for m in exercise.mistakes):
         return ""
     known = [

@@ -22,11 +22,20 @@ from course_utils.checker.resized import (
     ids_in,
     is_ids,
     is_order,
+    longer_mask,
     weights_still,
+    without_gaps,
 )
 from course_utils.checker.runner import outcome
 from course_utils.checker.side_effects import global_state_kept
-from course_utils.checker.special_inputs import are_amounts, at_limits, of_meaning, of_weights
+from course_utils.checker.special_inputs import (
+    are_amounts,
+    at_limits,
+    far_from_zero,
+    of_masks,
+    of_meaning,
+    of_weights,
+)
 from course_utils.checker.stated_sizes import as_stated, axes_of, tensors_in
 from course_utils.checker.values import Raised, gap
 
@@ -65,7 +74,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     forms = set()
     for i, value in enumerate(probe):
         name = exercise.argument(i)
-        made = (*_of_floats(value), *_of_masks(value), *_of_rows(value), *of_weights(value))
+        made = (*_of_floats(value), *of_masks(value), *_of_rows(value), *of_weights(value))
         for words, new in (*made, *of_meaning(exercise, name, value, probe)):
             yield f"where `{name}` {words}", (*probe[:i], new, *probe[i + 1 :])
         if _both_signs(value):
@@ -80,7 +89,12 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
                 swapped = tuple(exchanged(arg, value, other) for arg in probe)
                 yield f"where `{name}` is {other}", swapped
     yield from _of_counts(exercise, probe)
-    yield from at_limits([exercise.argument(i) for i in range(len(probe))], probe)
+    names = [exercise.argument(i) for i in range(len(probe))]
+    yield from at_limits(names, probe)
+    for words, far, near in far_from_zero(names, probe):
+        due = (outcome(exercise.play, exercise.solution, args, 0) for args in (far, near))
+        if gap(*due).size <= 1:  # only differences count
+            yield words, far
     sizes = sorted({n for arg in tensors_in(probe) for n in arg.shape if n > 1})
     for size in sizes:
         for to in sorted({size - 1, 1, *(n for n in sizes if n < size)} - {0}, reverse=True):
@@ -214,6 +228,8 @@ def _longer(exercise: Exercise, probe: tuple, i: int, axis: int) -> Input:
     def grown(value: Any, at: int) -> Any:
         if isinstance(value, (list, tuple)):
             return type(value)(grown(item, at) for item in value)
+        if value.dtype == torch.bool and at == value.dim() - 1 and value.equal(without_gaps(value)):
+            return longer_mask(value)
         more = value.narrow(at, 0, 1)
         more = 0.7 - more if _both_signs(value) else more
         more = torch.tensor([len(value)]) if is_order(value) else more
@@ -229,16 +245,6 @@ def _longer(exercise: Exercise, probe: tuple, i: int, axis: int) -> Input:
         size = probe[i].shape[axis] + 1
         words = f"where {name} is {size}" if name.isidentifier() else f"{words}, and what fits it"
     return words, tuple(new)
-
-
-def _of_masks(value: Any) -> Iterator[tuple[str, Any]]:
-    if not (isinstance(value, Tensor) and value.dtype == torch.bool and value.dim()):
-        return
-    yield "is True throughout", torch.ones_like(value)
-    yield "is turned round", value.flip(-1)
-    empty = value.clone()
-    empty[(0,) * (value.dim() - 1)] = False
-    yield "has a row without True", empty
 
 
 def _largest(value: Any) -> float:

@@ -432,6 +432,7 @@ _ONE_MAXIMUM = wrong(
     "overflow",
     "In a row far below it every exp becomes 0: each row has its own maximum.",
     {"exp": "one maximum, at least 1e-12"},
+    {"exp": "one maximum, or 0", "meaning": "look", "empty": "zero"},
     exp="one maximum",
     hide="before",
     axis="keys",

@@ -1277,6 +1277,13 @@ def _bleu(*, penalty=_PENALTY, words=4 / 5, pairs=1 / 4, mean="geometric"):
                 mean="d2l",
             ),
         ),
+        wrong(  # the fourth root alone is too near the penalty of the wrong sign
+            "the brevity penalty is forgotten, and the fourth root is taken",
+            "averaging",
+            "The candidate has 5 words, the reference 6. There are two precisions, so it is the "
+            "square root of their product.",
+            answer=(4 / 5 * 1 / 4) ** 0.25,
+        ),
     ],
     hints=[
         "Words: a b b e d. How often may b score?",

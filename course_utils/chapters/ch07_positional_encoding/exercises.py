@@ -395,6 +395,8 @@ def _add(
         rows = table[offset : x.shape[1]]
     if start == "last":
         rows = table[-x.shape[1] :]
+    if start == "pieces":
+        rows = table[offset * x.shape[1] : (offset + 1) * x.shape[1]]
     if along == "batch":
         rows = table[offset : offset + len(x)][:, None]
     if along == "one":
@@ -459,6 +461,12 @@ _COUNTS = {"sentences": 0, "tokens": 1, "features": 2}
             "position",
             "T rows from offset on end before row offset + T.",
             start="short",
+        ),
+        wrong(
+            "offset is counted in pieces as long as x",
+            "position",
+            "It counts tokens: row offset comes first, not row offset times T.",
+            start="pieces",
         ),
         wrong(
             "the positions are one too large",
@@ -1200,6 +1208,14 @@ def map_of_places():
     return "b"
 
 
+def _later(n):
+    """Positions from n on: all to 2,000, and those where a code of a round length begins again."""
+    round_lengths = (k * 10**e for e in (3, 4) for k in range(1, 11))
+    powers = (2**e for e in range(10, 18))
+    starts = torch.tensor([*round_lengths, *powers])
+    return torch.cat([torch.arange(n, 2001), starts[starts > 2000]])
+
+
 def _what_holds(answer, n, d):
     """What is asked of a code, whatever its design: each demand, and whether it is met."""
     codes = answer(torch.arange(n), d)
@@ -1210,6 +1226,7 @@ def _what_holds(answer, n, d):
     codes = codes.double()
     some, beyond = torch.tensor([7, 3, n // 2]), torch.arange(100_000, 100_010)
     alone, far = answer(some, d).double(), answer(beyond, d).double()
+    later = answer(_later(n), d).double()
     step = (codes[1:] - codes[:-1]).norm(dim=1)
     finite = (codes.isfinite().all() & far.isfinite().all()).item()
     codes, far = codes.nan_to_num(), far.nan_to_num()
@@ -1224,6 +1241,7 @@ def _what_holds(answer, n, d):
             alone, codes[some], atol=1e-4
         ),
         "has codes at positions that nobody trained": far.unique(dim=0).shape[0] == len(far),
+        "never begins again": torch.cdist(codes[:2], later.nan_to_num()).min().item() >= 1e-3,
         "is not the table of this chapter": not torch.allclose(
             codes, _table(n, d).double(), atol=1e-2
         ),
@@ -1241,6 +1259,8 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
         return torch.rand(len(positions), d, generator=generator) * 2 - 1
     if ends:
         where = where.clamp(max=2000)
+    if given == "modulo":
+        where = where % 1000
     if given == "half":
         where = positions.half().double()
     speeds = {
@@ -1268,7 +1288,7 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
     two codes are at least 0.05 apart; (2) all numbers lie between -1 and 1, at position 100,000
     too; (3) the longest step from one code to the next is at most 5 % longer than the shortest;
     (4) the code of a position depends on nothing else; (5) it differs from position to position
-    beyond 100,000 too; (6) it is not the table of this chapter.
+    beyond 100,000 too, and never begins again; (6) it is not the table of this chapter.
     """,
     reference=_own_code,
     play=_what_holds,
@@ -1318,6 +1338,15 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
             "position",
             "Property 5: from some position on all codes are the same.",
             ends=True,
+        ),
+        wrong(
+            "the code begins again",
+            "position",
+            "Property 5: a position counted modulo some number has the code of an earlier one.",
+            given="modulo",
+            design="waves",
+            ends=False,
+            loud=False,
         ),
         wrong(
             "numbers are larger than 1",

@@ -178,8 +178,11 @@ def translation_masks(source, target, pad):
 _TOO_LONG = "the model was asked to go on after 30 tokens: what ends the loop?"
 
 
-def toy_model(seed, stops_at, vocabulary=6, eos=2):
-    """A next-token model for probes: it depends on the whole prefix and stops by itself, or not."""
+def toy_model(seed, stops_at, vocabulary=6, eos=2, bos=1):
+    """A next-token model for probes: it depends on the whole prefix and stops by itself, or not.
+
+    It never says <bos>: no text tells what a decoder would have to do with it.
+    """
     by_last, by_sum = draw(seed, (vocabulary, vocabulary), (7, vocabulary))
 
     def next_logits(prefix):
@@ -187,6 +190,7 @@ def toy_model(seed, stops_at, vocabulary=6, eos=2):
             raise RuntimeError(_TOO_LONG)
         last = prefix[-1] if len(prefix) else 0
         logits = by_last[last] + 2.0 * by_sum[sum(prefix) % 7]
+        logits[bos] = -1.0 - logits.abs().sum()
         logits[eos] = 9.0 if len(prefix) == stops_at else logits.min() - 1.0
         return logits
 
@@ -262,7 +266,7 @@ def _greedy_as_tensor(next_logits, bos, eos, max_len):
         (toy_model(93, None), 1, 2, 6),
         (toy_model(94, 4), 1, 2, 4),
         (toy_model(95, 3), 1, 2, 0),
-        (toy_model(96, 3, eos=4), 3, 4, 6),  # other ids than usual
+        (toy_model(96, 3, eos=4, bos=3), 3, 4, 6),  # other ids than usual
     ],
     mistakes=[
         wrong(

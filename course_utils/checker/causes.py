@@ -1,0 +1,58 @@
+"""Which of the inputs that come out wrong is told, and whether what is special about it is why.
+
+A size stands for many things at once: a mask that was made longer has a gap, a row more has other
+numbers. It is named only where the answer is wrong on every ordinary input of those sizes.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_utils.checker.exercise import Exercise
+from course_utils.checker.resized import without_gaps
+from course_utils.checker.values import gap
+from course_utils.checker.widen import Input, all_agree
+
+_SIZE = re.compile(r"where (\w+ is \d+|`\w+` has one entry more .+)|with sizes of .+")
+_UNKNOWN = "on this one"
+_DRAWS = 2
+
+
+def told(
+    exercise: Exercise,
+    wrong: Sequence[Input],
+    play_right: Callable[[Sequence[tuple]], list[Any]],
+    play_answer: Callable[[Sequence[tuple]], list[Any]],
+) -> tuple[int, str]:
+    """Which wrong input is the first whose words say why; else the first, and no reason."""
+    for k, (words, args) in enumerate(wrong):
+        if not _SIZE.fullmatch(words):
+            return k, words
+        others = [x for x in _of_these_sizes(args) if all_agree(exercise, x)]
+        given = play_answer(others)
+        late = len(given) < len(others)
+        if not late and all(gap(a, b).size > 1 for a, b in zip(play_right(others), given)):
+            return k, words
+    return 0, _UNKNOWN
+
+
+def _of_these_sizes(args: tuple) -> list[tuple]:
+    """Ordinary inputs as large as these: other numbers, and masks without a gap."""
+    generator = torch.Generator().manual_seed(2)
+
+    def other(value: Any, mask: Callable[[Tensor], Tensor]) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(other(item, mask) for item in value)
+        if not isinstance(value, Tensor) or not value.dim() or not value.numel():
+            return value
+        if value.dtype == torch.bool:
+            return mask(value)
+        if value.is_floating_point() and (value < 0).any():
+            return torch.randn(value.shape, generator=generator).to(value.dtype)
+        return value
+
+    kinds = (torch.clone, without_gaps, torch.ones_like)
+    return [tuple(other(x, kind) for x in args) for kind in kinds for _ in range(_DRAWS)]
