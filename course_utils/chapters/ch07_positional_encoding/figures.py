@@ -1,6 +1,7 @@
 """The diagram of positions, and two charts of the chapter: clock hands, and curves of training."""
 
 import numpy as np
+import torch
 
 from course_utils.models.positional import sinusoidal_table
 from course_utils.viz import display_figure, new_figure, use_course_style
@@ -37,12 +38,14 @@ def _turn(pairs):
     return (second - first) % (2 * np.pi)
 
 
-def draw_training(curves, every, questions):
+def draw_training(history, trained, every, questions):
     """Shares of right answers over updates: one row of charts a question, one column a method.
 
-    curves: name -> (seeds, examinations, questions, 2), the last axis inside and beyond the
-    trained length; one thin line per seed. every: updates from one examination to the next.
+    history: name -> (seeds, examinations, questions, positions), the mean of which is drawn
+    inside and beyond the trained length, one thin line per seed; position 0, with no word before
+    it, is left out. every: updates from one examination to the next.
     """
+    curves = {name: _inside_and_beyond(found, trained) for name, found in history.items()}
     inside, beyond = {"color": BLUE, "linestyle": "-"}, {"color": VERMILION, "linestyle": "--"}
     with use_course_style():
         figure, axes = new_figure(
@@ -74,6 +77,12 @@ def draw_training(curves, every, questions):
         f"of the seeds at the first and the last examination. {'; '.join(said)}.",
         f"{len(questions)} x {len(curves)} charts",
     )  # fmt: skip
+
+
+def _inside_and_beyond(found, trained):
+    """(..., positions) -> (..., 2): the means inside and beyond the trained length."""
+    parts = found[..., 1:trained].nanmean(-1), found[..., trained:].nanmean(-1)
+    return torch.stack(parts, dim=-1)
 
 
 def _means(found):
