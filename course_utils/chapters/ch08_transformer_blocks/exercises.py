@@ -1585,7 +1585,7 @@ def _absolute_by_correction(d):
     probes=[(2, *draw(121, (1, 1, 2))), (3, *draw(122, (1, 3, 3))), (5, *draw(123, (2, 2, 5)))],
     edges=[
         (
-            "far out, where `x` holds -1000 and 1000: no bias is large enough for every `x`",
+            "where `x` holds -1000 and 1000: no bias is large enough for every `x`",
             (2, torch.tensor([[[-1000.0, 1000.0], [1000.0, -1000.0]]])),
         ),
     ],

@@ -2082,7 +2082,7 @@ def play_sampler(answer, rows):
     """,
     reference=_own_sampler,
     play=play_sampler,
-    probes=[(_ROWS,), (_ROWS[:, [5, 0, 3, 1, 4, 2]],), (_MANY,), (_EVEN,)],
+    probes=[(_EVEN,), (_ROWS,), (_ROWS[:, [5, 0, 3, 1, 4, 2]],), (_MANY,)],
     mistakes=[
         wrong(
             "nothing is cut",
