@@ -9,6 +9,7 @@ from course_utils.checker import catalogue, check
 from course_utils.checker.causes import told
 from course_utils.checker.examined import nearly
 from course_utils.checker.resized import with_gaps, without_gaps
+from course_utils.checker.values import gap
 from course_utils.checker.widen import widened
 
 BY_NAME = {e.name: e for e in catalogue()}
@@ -195,3 +196,11 @@ def test_one_maximum_is_named_however_the_empty_rows_are_cleared():
     assert check("softmax_with_mask", by_where).mistakes == (
         "one maximum is subtracted from all rows",
     )
+
+
+def test_truths_and_numbers_are_compared_without_an_error():
+    truths = torch.tensor([True, False])
+    assert nearly(truths, truths)
+    for given in (truths.double(), 1 - truths.double(), ~truths):
+        assert nearly(truths, given) == (gap(truths, given).size <= 1)
+        assert nearly(given, truths) == (gap(given, truths).size <= 1)
