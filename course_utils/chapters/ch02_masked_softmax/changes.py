@@ -38,7 +38,7 @@ CHANGES = [
     ("c02-package", "torch.rand(2, 2, 4)", "torch.rand(2, 3, 5)"),
     ("c02-package", "torch.tensor([2, 3])", "torch.tensor([2, 9])"),
     ("c02-package", "torch.tensor([2, 3])", "torch.tensor([[1, 3], [2, 4]])"),
-    ("c02-half", "-1e9", "-1e4"),
+    ("c02-half", "~causal, -1e9", "~causal, -1e4"),
     ("c02-guess2", "...", "1"),
     ("c02-knob2", "diagonal = -1", "diagonal = 1"),
     ("c02-knob2", "diagonal = -1", "diagonal = -2"),
