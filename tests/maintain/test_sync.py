@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from course_utils.chapters import CHAPTERS
+from course_utils.chapters import CHAPTERS, measured_costs
 from course_utils.checker import catalogue, statement, stub
 from course_utils.environment import ROOT
 from course_utils.maintain import heads, readme, sync
@@ -25,6 +25,15 @@ def test_nothing_is_stale(step):
 def test_every_notebook_has_its_row():
     files = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert files == {chapter.file for chapter in CHAPTERS}
+
+
+def test_every_notebook_has_been_measured():
+    """To measure one: `course notebooks/NN_name.ipynb --costs course_utils/chapters/costs.json`."""
+    costs = measured_costs()
+    assert set(costs) == {chapter.file for chapter in CHAPTERS}
+    assert max(cost["seconds"] for cost in costs.values()) < 180
+    assert sum(cost["seconds"] for cost in costs.values()) < 900
+    assert max(cost["peak_bytes"] for cost in costs.values()) < 2e9
 
 
 @pytest.fixture
