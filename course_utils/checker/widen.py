@@ -72,8 +72,8 @@ def all_agree(exercise: Exercise, args: tuple) -> bool:
 
 def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     forms = set()
-    for i, value in enumerate(probe):
-        name = exercise.argument(i)
+    names = [exercise.argument(i) for i in range(len(probe))]
+    for i, (name, value) in enumerate(zip(names, probe)):
         made = (*_of_floats(value), *of_masks(value), *_of_rows(value), *of_weights(value))
         for words, new in (*made, *of_meaning(exercise, name, value, probe)):
             yield f"where `{name}` {words}", (*probe[:i], new, *probe[i + 1 :])
@@ -89,7 +89,6 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
                 swapped = tuple(exchanged(arg, value, other) for arg in probe)
                 yield f"where `{name}` is {other}", swapped
     yield from _of_counts(exercise, probe)
-    names = [exercise.argument(i) for i in range(len(probe))]
     yield from at_limits(names, probe)
     for words, far, near in far_from_zero(names, probe):
         due = (outcome(exercise.play, exercise.solution, args, 0) for args in (far, near))
@@ -186,7 +185,7 @@ def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _of_counts(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     """Whole numbers of 2 or more with a neighbour in their place; two of them that are near."""
-    ids = {x for arg in tensors_in(probe) if is_ids(arg) for x in arg.flatten().tolist()}
+    ids = {x for arg in tensors_in(probe) for x in ids_in(arg)}
     counts = [
         i
         for i, x in enumerate(probe)
