@@ -47,7 +47,7 @@ def rows_mixed_up(trial: Trial) -> str | None:
     for i, argument in enumerate(trial.inputs[0]):
         if not isinstance(argument, Tensor) or _changed(argument) is None:
             continue
-        axes = ((-2, "row"), (0, "sentence")) if argument.dim() > 2 else ((0, "row"),)
+        axes = ((-2, "row"), (0, "entry")) if argument.dim() > 2 else ((0, "row"),)
         for axis, row in axes:
             if sentence := _dependence(trial, i, axis, row):
                 return sentence
@@ -56,7 +56,7 @@ def rows_mixed_up(trial: Trial) -> str | None:
 
 def _dependence(trial: Trial, i: int, axis: int, row: str) -> str | None:
     """The first pair of rows that depend on each other wrongly, on every input that has them."""
-    name, least = trial.exercise.argument(i), 3 if row == "sentence" else 2
+    name, least = trial.exercise.argument(i), 3 if row == "entry" else 2
     of_inputs: list[tuple[Tensor, Tensor]] = []  # which rows (p, q) should move, and do
     key = None
     for args, due, given in zip(trial.inputs, trial.due, trial.given):

@@ -44,6 +44,7 @@ ROW_FAR = 1000.0  # of one row
 _ORDINARY = 100.0  # no number of an ordinary probe is larger
 _SMALL = 64  # the largest whole number that has its neighbours tried
 _DRAWN = 48  # inputs of `drawn`, at most
+_ALIKE = {int, str, list}  # entries of a list of which two may be the same
 _IDS = ("pad", "bos", "eos", "unk", "mask_id")
 Input = tuple[str, tuple]  # in words how it was made, and the arguments
 
@@ -159,7 +160,7 @@ def _of_floats(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
     """Two rows, ids or words that are equal; a row of zeros, and one of large numbers."""
-    if isinstance(value, list) and len({*map(type, value)} & {int, str}) == 1 and len(value) > 1:
+    if isinstance(value, list) and len({*map(type, value)} & _ALIKE) == 1 and len(value) > 1:
         yield "holds the same at 0 and 1", [value[0], *value[:-1]]
         if isinstance(value[0], str) and value[0].upper() not in value:
             yield f"begins with {value[0].upper()}", [value[0].upper(), *value[1:]]

@@ -23,8 +23,8 @@ def _rms(
     mean = power.sum(axis, keepdim=True) if root == "of the sum" else power.mean(axis, keepdim=True)
     if axis == (-2, -1):
         mean = power.mean(axis, keepdim=True)
-    if where == "inside":
-        size = (mean + eps).sqrt()
+    if where in ("inside", "in the sum"):
+        size = (mean + (eps if where == "inside" else eps / x.shape[-1])).sqrt()
     elif where == "outside":
         size = mean.sqrt() + eps
     else:
@@ -83,6 +83,12 @@ def _norm_probe(seed, *shape, eps):
             "norm statistics",
             "It belongs to the mean of the squares: sqrt(mean + eps).",
             where="outside",
+        ),
+        wrong(
+            "eps is added to the sum of the squares, before it is divided",
+            "norm statistics",
+            "It belongs to the mean: in the sum it counts only as eps / d.",
+            where="in the sum",
         ),
         wrong(
             "eps is left out",

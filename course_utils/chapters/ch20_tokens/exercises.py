@@ -657,6 +657,7 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
         texts = [piece.decode("utf-8", errors=halves) for piece in pieces]
     elif halves == "shown":
         whole = [b"".join(pieces[: i + 1]).decode(errors="replace") for i in range(len(pieces))]
+        whole = [text.rstrip("\ufffd") for text in whole] if holds == "marks" else whole
         texts = [text[len(before) :] for before, text in zip(["", *whole], whole)]
     elif holds in ("letters", "one byte", "until shown", "new text"):
         texts, waiting, before = [], b"", ""
@@ -697,12 +698,12 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
     return texts
 
 
-def _with_dots(answer, pieces):
-    """With a dot for a space, so that a lost space shows."""
+def _with_boxes(answer, pieces):
+    """With ␣ for a space, so that a lost space shows."""
     shown = answer(pieces)
     if not isinstance(shown, (list, tuple)) or not all(isinstance(t, str) for t in shown):
         raise TypeError("asked is a list of strings, one for each piece")
-    return [text.replace(" ", "·") for text in shown]
+    return [text.replace(" ", "␣") for text in shown]
 
 
 @exercise(
@@ -719,7 +720,7 @@ def _with_dots(answer, pieces):
     other half; nothing complete waits.
     """,
     reference=_streamed,
-    play=_with_dots,
+    play=_with_boxes,
     probes=[
         ([b"caf\xc3", b"\xa9 noir"],),
         ([b" Tom", b" a", b" dit"],),
@@ -727,6 +728,7 @@ def _with_dots(answer, pieces):
         ([b"a\xf0\x9f", b"\x8d\x9eb", b"\xc3", b"\xa9"],),
         ([b"ha", b" ha", b" h\xc3", b"\xa9", b"\xc3\xa9", b"ha"],),
         ([b"\xf0", b"\x9f", b"\x8d", b"\x9e", b"\xe5\x8c\x85"],),
+        ([b"a\xef\xbf\xbd", b"b\xef", b"\xbf\xbd"],),  # U+FFFD is a character, too
     ],
     mistakes=[
         wrong(
@@ -740,6 +742,15 @@ def _with_dots(answer, pieces):
             "bytes",
             "Decode only what is complete: the bytes of a half character wait.",
             halves="shown",
+            holds="bytes",
+        ),
+        wrong(
+            "a real \N{REPLACEMENT CHARACTER} at the end is taken for half a character",
+            "bytes",
+            "U+FFFD is a character like any other, three bytes long: whether bytes are complete is "
+            "seen from the bytes, not from what `replace` makes of them.",
+            halves="shown",
+            holds="marks",
         ),
         wrong(
             "each piece is decoded alone, and halves are thrown away",

@@ -267,6 +267,9 @@ def _sequence(patches, class_token, positions, *, at="front", own=True, added="a
     token = class_token.expand(batch, 1, -1)
     if to == "first":
         token = torch.cat([token[:1], torch.zeros_like(token[1:])])
+    if at == "all in front":
+        rows = torch.cat([token[:, 0], patches.reshape(-1, patches.shape[-1])])
+        return rows.view(batch, number + 1, -1) + positions
     if at == "added":
         return patches + class_token + (positions[1:] if added == "all" else 0)
     if added == "never":
@@ -334,6 +337,15 @@ def _sequence(patches, class_token, positions, *, at="front", own=True, added="a
             "Without them the encoder sees a bag of patches.",
             added="never",
             own=True,
+        ),
+        wrong(
+            "the class tokens of all pictures stand in front of all patches",
+            "class token",
+            "A reshape of (B + B N, d) cuts in the wrong places and mixes the pictures: join along "
+            "the axis of the words.",
+            at="all in front",
+            own=True,
+            added="all",
         ),
         wrong(
             "only the first picture gets the class token",
@@ -631,7 +643,7 @@ def embedding_parameters(height, width, channels, patch, d):
 def _resized(
     positions, old, new, *,
     token="kept", grid="own", features="moved", mode="bilinear", corners=False, at="front",
-    back="moved",
+    back="moved", size="new",
 ):  # fmt: skip
     d = positions.shape[1]
     rest = positions[1:] if token != "last" else positions[:-1]
@@ -646,7 +658,9 @@ def _resized(
         else:
             image = rest.reshape(1, d, rows, columns)
         options = {"align_corners": corners} if mode != "nearest" else {}
-        image = F.interpolate(image, size=tuple(new), mode=mode, **options)
+        one = size == "one factor"
+        options |= {"scale_factor": new[0] / rows} if one else {"size": tuple(new)}
+        image = F.interpolate(image, mode=mode, **options)
         found = image[0].flatten(1).T
     if back == "reshaped":
         found = found.T.reshape(-1, d)
@@ -701,6 +715,14 @@ def _resized(
             "`old` is (rows, columns), and patches were read row by row.",
             grid="swapped",
             mode="bilinear",
+        ),
+        wrong(
+            "rows and columns grow by one factor",
+            "patches",
+            "`new` may have another shape than `old`: give `size=new`, not one `scale_factor`.",
+            size="one factor",
+            mode="bilinear",
+            grid="own",
         ),
         wrong(
             "features and places are mixed",
