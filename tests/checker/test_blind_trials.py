@@ -346,3 +346,39 @@ def test_code_is_as_before_when_edits_were_tried():
             with contextlib.suppress(Exception):
                 code.answer(edit)
             assert ast.dump(code.tree) == before, edit.words
+
+
+def _shown_without_marks(pieces):
+    whole = [b"".join(pieces[: i + 1]).decode(errors="replace").rstrip("\ufffd")
+             for i in range(len(pieces))]  # fmt: skip
+    return [text[len(before) :] for before, text in zip(["", *whole], whole)]
+
+
+def _next_of_different_words(words, times):
+    often = dict(zip(map(tuple, words), times))
+    return _next([list(word) for word in often], [*often.values()])
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("shown_so_far", _shown_without_marks, "U+FFFD is a character like any other"),
+        ("next_merge", _next_of_different_words, "`words` holds the same at 0 and 1"),
+        (
+            "gated_network",
+            lambda x, gate, up, down: (
+                (x @ gate) * (x @ gate).exp() / (1 + (x @ gate).exp()) * (x @ up) @ down
+            ),
+            "a sigmoid is 1 / (1 + exp(-z))",
+        ),
+        (
+            "rms_normalise",
+            lambda x, w, eps: x * w * (x.shape[-1] / (x.square().sum(-1, True) + eps)).sqrt(),
+            "in the sum it counts only as eps / d",
+        ),
+    ],
+)
+def test_what_a_trial_on_todays_blocks_and_tokens_let_pass(name, answer, words):
+    result = check(name, answer)
+    assert result.status in ("wrong", "mistake")
+    assert words in str(result)
