@@ -55,8 +55,8 @@ def _merged(
     trains="one merge, without an overlap",
     text="""
     The whole algorithm rests on one small step. Given a list of ids and a pair of ids, put the id
-    `new` in the place of every occurrence of the pair, from left to right. An id belongs to one
-    pair at most: in `[7, 7, 7]` the pair `(7, 7)` occurs once, and the last 7 stays.
+    `new` in the place of every occurrence of the pair, from left to right. An id can be joined
+    once only: in `[7, 7, 7]` the first two become one, and the last 7 stays.
     """,
     reference=_merged,
     probes=[
@@ -227,7 +227,8 @@ def _next(
     in the text. Count every two neighbours within a word, each as often as the word occurs, and
     return the most frequent pair with its count: `[left, right, count]`. Of equally frequent pairs
     the smaller one wins (compare as Python compares tuples). Neighbours are counted place by
-    place: `[7, 7, 7]` has two pairs.
+    place, overlaps too: in `[7, 7, 7]` the pair (7, 7) counts twice, though one merge joins only
+    two of the three.
     """,
     reference=_next,
     probes=[
