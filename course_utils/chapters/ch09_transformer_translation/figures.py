@@ -1,7 +1,9 @@
-"""The diagrams of chapter 09."""
+"""The diagrams of chapter 09, and what its cells only call: a twin, maps, error rates."""
 
 import math
 from dataclasses import fields
+
+import torch
 
 from course_utils.bench.measured import kept_records, seconds_by_steps
 from course_utils.bench.results import measurements
@@ -12,11 +14,72 @@ from course_utils.models.transformer import (
     DecoderBlock,
     EncoderBlock,
     PositionWiseFFN,
+    Transformer,
     TransformerConfig,
 )
+from course_utils.training.metrics import alignment_error_rate, links_from_weights
 from course_utils.viz.canvas import FAINT, KEY, LARGE, LEARNED, QUERY, SMALL, STEP, Canvas
 from course_utils.viz.drawings import Drawing
+from course_utils.viz.heatmaps import show_heatmaps
 from course_utils.viz.style import PALETTE
+
+
+def twin_of(model):
+    """The package's Transformer with the numbers of the chapter's, whose parts stand in the same
+    order; in evaluation mode."""
+    block = model.encoder[0]
+    twin = Transformer(TransformerConfig(
+        model.src_embedding.num_embeddings, model.tgt_embedding.num_embeddings,
+        d_model=model.src_embedding.embedding_dim, num_heads=block.attention.num_heads,
+        d_ff=block.ffn[0].out_features, num_encoder_layers=len(model.encoder),
+        num_decoder_layers=len(model.decoder), dropout=0.0,
+    )).eval()  # fmt: skip
+    with torch.no_grad():
+        for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+            theirs.copy_(ours)
+    return twin
+
+
+def draw_cross(maps, english, french, links, titles=None, mask=None):
+    """Maps (Tt, Ts) of cross-attention side by side; the (French, English) links are outlined.
+
+    Links to words that the sentence does not have are left out.
+    """
+    inside = [(q, k) for q, k in links if q < len(french) and k < len(english)]
+    show_heatmaps(torch.stack(list(maps)), "Keys: English", "Queries: French", titles,
+                  xticklabels=english, yticklabels=french, mask=mask, alignment=inside)  # fmt: skip
+
+
+def error_rates(translator, pairs):
+    """The alignment error rate of every cross-attention head, block by block.
+
+    Without pairs that have a gold alignment nothing can be measured: [nan].
+    """
+    links = []  # per sentence: the links of each head
+    for pair in pairs:
+        heads = translator.attention_maps(pair.source, pair.target)[0]["cross"].flatten(0, 1)
+        links.append([links_from_weights(head) for head in heads])
+    gold = [pair.alignment for pair in pairs]
+    return [alignment_error_rate(of_head, gold) for of_head in zip(*links)] or [math.nan]
+
+
+def best_alignment(translator, pairs):
+    """Of the head with the lowest error rate, the map that it aligns best in the longest fifth.
+
+    Returns:
+        weights (Tt, Ts), the English and the French tokens, the (French, English) links.
+    """
+    rates = error_rates(translator, pairs)
+    head = rates.index(min(rates))
+    longest = sorted(pairs, key=lambda pair: -len(pair.alignment))[: len(pairs) // 5 + 1]
+    found = []
+    for pair in longest:
+        maps, english, french = translator.attention_maps(pair.source, pair.target)
+        weights = maps["cross"].flatten(0, 1)[head]
+        rate = alignment_error_rate([links_from_weights(weights)], [pair.alignment])
+        links = [(t, s) for s, t in pair.alignment]
+        found.append((rate, (weights, english, french, links)))
+    return min(found, key=lambda one: one[0])[1]
 
 
 class _Side:
@@ -127,11 +190,9 @@ def decoding_cost():
 FIGURES = {
     "transformer.svg": Drawing(
         architecture,
-        "The Transformer with the class of every part. Left, the encoder: Embedding, "
-        "PositionalEncoding, then num_encoder_layers times an EncoderBlock of MultiHeadAttention, "
-        "AddNorm, PositionWiseFFN, AddNorm. Right, the decoder: the same with DecoderBlocks that "
-        "also have cross-attention to the encoder's memory, then Linear, tied to the Embedding, to "
-        "logits over the target vocabulary. A box lists the fields of TransformerConfig.",
+        "The Transformer with the class of every part. Left, the encoder; right, the decoder, "
+        "whose blocks also have cross-attention to the encoder's memory, then a Linear layer, tied "
+        "to the Embedding, to logits. A box lists the fields of TransformerConfig.",
     ),
     "decoding_cost.svg": Drawing(
         decoding_cost,
