@@ -20,6 +20,7 @@ CHANGES = [
     ("c08-norm", "eps=1e-5", "eps=1.0"),
     ("c08-norm-three", "[100.0, -300.0, 0.0, 700.0]", "[7.0, 7.0, 7.0, 7.0]"),
     ("c08-norm", ".square().mean(", ".square().sum("),
+    ("c08-norm-run", "y + attention(z, z, z)", "attention(z, z, z)"),
     ("c08-reach", "nn.LayerNorm([5, 8])", "nn.LayerNorm(8)"),
     ("c08-batch", "torch.randn(3, 5, 8) + 1", "torch.randn(3, 5, 8) * 100"),
     ("c08-batch", "(0, 0, 0, 5)", "(0, 0, 0, 50)"),
