@@ -2,7 +2,7 @@
 
 CHANGES = [
     ("c11-text", "len(s) <= 8", "len(s) <= 6"),
-    ("c11-text", ">= 60", ">= 200"),
+    ("c11-text", "RARE = 60", "RARE = 200"),
     ("c11-text", "they call this boy every week .", "he is cold ."),
     ("c11-text", "they call this boy every week .", "the old zebra sings ."),
     ("c11-trunk", "num_layers=1", "num_layers=2"),
@@ -14,7 +14,7 @@ CHANGES = [
     ("c11-test", "random.Random(1)", "random.Random(5)"),
     ("c11-bert", "UPDATES = 600", "UPDATES = 100"),
     ("c11-guesses", "topk(4)", "topk(2)"),
-    ("c11-context", '("home", "they are at home .")', '("tea", "is the tea hot ?")'),
+    ("c11-context", '"we can watch the movie ."', '"take your watch ."'),
     ("c11-both", "SEEDS = 3", "SEEDS = 1"),
     ("c11-both-guess", "...", "'both sides, hidden'"),
     ("c11-knobs", '["they", "like"]', '["anna", "wants", "to"]'),
@@ -33,11 +33,10 @@ CHANGES = [
     ("c11-spans", "rng.random() < 0.2", "rng.random() < 0.9"),
     ("c11-t5", "range(350)", "range(40)"),
     ("c11-answer", "longest=12", "longest=4"),
-    ("c11-blind", "example, None", '"he is cold .".split(), None'),
-    ("c11-race", "rng.randint(2, 5)", "rng.randint(2, 8)"),
-    ("c11-race", "size=200", "size=50"),
+    ("c11-cross", "example, None", '"he is cold .".split(), None'),
+    ("c11-race-run", "rng.randint(2, 5)", "rng.randint(2, 8)"),
+    ("c11-race-run", "size=200", "size=50"),
     ("c11-race-run", '("GRU", 125)', '("GRU", 50)'),
-    ("c11-race-guess", "...", "['GRU', 'GRU']"),
 ]
 
 SHORT = [

@@ -1,5 +1,6 @@
-"""Diagram of the three modes, from the same parts: encoder-only, decoder-only, encoder-decoder."""
+"""Diagram of the three modes from the same parts, and a chart of what models find."""
 
+from course_utils.viz import plot_curves
 from course_utils.viz.canvas import FAINT, KEY, LEARNED, QUERY, RESULT, SMALL, Canvas
 from course_utils.viz.drawings import Drawing
 
@@ -7,6 +8,22 @@ _FULL = ("self-attention\nall positions", QUERY)
 _MASKED = ("masked self-attention\nnow and before", QUERY)
 _CROSS = ("cross-attention", KEY)
 _NETWORK = ("feed-forward network", LEARNED)
+
+
+def draw_shares(updates, shares):
+    """The share of words found over the updates: the mean as a curve, a dot for each seed.
+
+    updates: (n,), shares: name -> (seeds, n).
+    """
+    plot_curves(
+        updates,
+        {name: share.mean(0) for name, share in shares.items()},
+        "updates",
+        "share of words found",
+        points={
+            name: (updates.repeat(len(share)), share.flatten()) for name, share in shares.items()
+        },
+    )
 
 
 def three_modes():
