@@ -1,8 +1,9 @@
 """The table of chapters, and the one way to what lies in their folders.
 
 A chapter is a notebook, a row of CHAPTERS, and a folder `ch<name>` that may hold exercises.py,
-cards.py and figures.py. The rows stand in the order of reading, which need not be that of the
-numbers. The map, the README, the site and the heads of the notebooks are made from them.
+cards.py, figures.py, and helpers.py for what its cells only call. The rows stand in the order of
+reading, which need not be that of the numbers. The map, the README, the site and the heads of the
+notebooks are made from them.
 """
 
 import importlib
