@@ -16,7 +16,7 @@ def alone():
     return model, train(model)
 
 
-@pytest.mark.parametrize("torchrun", [True, False])
+@pytest.mark.parametrize("torchrun", [pytest.param(True, marks=pytest.mark.long), False])
 def test_two_processes_train_as_one(torchrun):
     if torchrun and parallel.sys.platform == "win32":
         pytest.skip("torchrun's store is missing in torch for Windows")
