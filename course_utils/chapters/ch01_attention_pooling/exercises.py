@@ -44,6 +44,7 @@ def _pool(weights, values, *, how="sum", along="keys", divided="no", again=False
     probes=[
         (torch.tensor([[0.5, 0.5, 0.0]]), torch.tensor([1.0, 2.0, 6.0])),
         (torch.softmax(draw(11, (2, 4))[0], -1), draw(12, (4,))[0]),
+        (torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([1.0, 3.0])),  # the largest first
     ],
     mistakes=[
         wrong(

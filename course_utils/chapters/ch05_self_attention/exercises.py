@@ -1127,6 +1127,11 @@ def faint_layer(x):
     return x + 1e-4 * x.cumsum(0)
 
 
+def watchful_layer(x):
+    """(T, k) -> (T, k): as long as the tokens are large, each output is the sum of all."""
+    return x + (x.abs().amax() > 10) * x.sum(0)
+
+
 def _influence(
     layer, x, *,
     sides="right", change="one token", seen="any", diagonal="in", meaning="moved", least=1e-6,
@@ -1182,6 +1187,12 @@ def _influence_by_gradient(layer, x):
     function you can find a leak in any decoder.
     """,
     reference=_influence,
+    edges=[
+        (
+            "where the layer mixes large tokens only: it is asked about the tokens as given",
+            (watchful_layer, torch.tensor([[40.0, 30.0], [-20.0, 50.0], [60.0, -40.0]])),
+        )
+    ],
     probes=[
         (running_sum_layer, *draw(521, (2, 2))),
         (attention_layer, *draw(522, (3, 4), scale=0.5)),
