@@ -34,7 +34,7 @@ CHANGES = [
     ("c14-guess4", "...", "3"),
     ("c14-best", 'best_policy(rewards["line"], 0.1)', 'best_policy(rewards["table"], 0.1)'),
     ("c14-best", "[16, 8, 4, 2, 1.5, 1, 0.7, 0.5, 0.4, 0.3, 0.2]", "[100, 1, 0.05]"),
-    ("c14-controls", "fit_reward(shape, pairs), 0.4)", "fit_reward(shape, pairs), 4.0)"),
+    ("c14-controls", "fit_reward(shape, drawn), 0.4)", "fit_reward(shape, drawn), 4.0)"),
     ("c14-controls", "(table_of, 60, log_reference)", "(table_of, 10, log_reference)"),
     ("c14-dpo", "ratio.clamp(0.8, 1.2)", "ratio.clamp(0.99, 1.01)"),
     ("c14-side", "beta=1.0, updates=240", "beta=1.0, updates=30"),
