@@ -22,15 +22,15 @@ CHANGES = [
     ("c20-encode", '"The floury loaves of Xavier"', '""'),
     ("c20-order", '"After", "Brothers"', '"Äpfel", ""'),
     ("c20-decode", 'f"café {chinese}"', '"🍞 naïve"'),
-    ("c20-lengths", "(300, 400, 800, 2000)", "(600, 1000)"),
-    ("c20-lengths", "(300, 400, 800, 2000)", "(5000,)"),
-    ("c20-lengths", "(300, 400, 800, 2000)", "(100, 400)"),
+    ("c20-lengths", "(300, 800, 2000)", "(600, 1000)"),
+    ("c20-lengths", "(300, 800, 2000)", "(5000,)"),
+    ("c20-lengths", "(300, 800, 2000)", "(100, 400)"),
     ("c20-lengths", "22, 2500", "16, 2500"),
     ("c20-lengths", "22, 2500", "22, 500"),
     ("c20-lengths", "22, 2500", "22, 4000"),
     ("c20-guess-size", "...", "800"),
     ("c20-guess-size", "...", "'words'"),
-    ("c20-batches", "UPDATES, SEEDS = 400, 3", "UPDATES, SEEDS = 50, 2"),
+    ("c20-batches", "UPDATES, SEEDS = 300, 3", "UPDATES, SEEDS = 50, 2"),
     ("c20-train", "lr=7e-3", "lr=1e-3"),
     ("c20-train", "num_encoder_layers=1", "num_encoder_layers=2"),
     ("c20-batches", "sentences=32", "sentences=8"),
@@ -64,5 +64,5 @@ CHANGES = [
 ]
 
 SHORT = [
-    ("c20-batches", "UPDATES, SEEDS = 400, 3", "UPDATES, SEEDS = 8, 2"),
+    ("c20-batches", "UPDATES, SEEDS = 300, 3", "UPDATES, SEEDS = 8, 2"),
 ]
