@@ -1,7 +1,10 @@
-"""Diagram of a step of the Bahdanau decoder."""
+"""Diagram of a step of the Bahdanau decoder, and two charts of what a notebook has measured."""
+
+import torch
 
 from course_utils.models.attention import AdditiveAttention
 from course_utils.models.recurrent import BahdanauDecoder, GRUEncoder
+from course_utils.viz import plot_bars, plot_curves
 from course_utils.viz.canvas import (
     FAINT,
     KEY,
@@ -16,6 +19,41 @@ from course_utils.viz.canvas import (
     tint,
 )
 from course_utils.viz.drawings import Drawing
+
+
+def draw_losses(runs, over, width=25, ylim=None):
+    """Training losses over "updates" or "seconds", each point the mean of `width` in a row.
+
+    runs: name -> (losses, seconds), one of each per update.
+    """
+    curves = {}
+    for name, (losses, seconds) in runs.items():
+        at = seconds if over == "seconds" else range(1, len(losses) + 1)
+        curves[name] = _smooth(at, width), _smooth(losses, width)
+    label = "seconds of computing" if over == "seconds" else "updates"
+    plot_curves(None, curves, label, "training loss per token", ylim=ylim)
+
+
+def _smooth(values, width):
+    """The mean of `width` values in a row, at every fifth place."""
+    values = torch.tensor(values, dtype=torch.float)
+    return values.unfold(0, min(width, len(values)), 5).mean(-1)
+
+
+def draw_offsets(offsets, at):
+    """How many % of the words of each model have each offset in `at`; nothing for no words.
+
+    offsets: name -> vector of integers.
+    """
+    shares = {
+        name: [100 * (found == place).float().mean().item() for place in at]
+        for name, found in offsets.items()
+        if len(found)
+    }
+    if shares:
+        places = [f"{place:+d}" if place else "0" for place in at]
+        plot_bars(places, shares, "greatest weight, counted from the right English word",
+                  "% of French words", digits=0)  # fmt: skip
 
 
 def bahdanau_step():
