@@ -1,6 +1,7 @@
 """Known mistakes that several exercises share: their references have the same switches."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -79,8 +80,9 @@ def not_shifted(*other_forms: dict, **switches) -> list[Mistake]:
 def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[list[Mistake]]:
     """The mistakes of a typed number, each alone and every two at once.
 
-    Two at once are left out where they come to what is right, to what one of them alone gives, or
-    so near another number of the list that a rounded answer could not be told apart.
+    Two at once are left out where they come to what is right, to what one alone gives, or so near
+    another number of the list that a rounded answer could not be told apart. Where two others come
+    to the very same number, both are kept, and both are told.
 
     Args:
         work: works the number out; its keyword-only switches make the mistakes.
@@ -88,17 +90,24 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
     """
     single = list(itertools.chain(*mistakes))
     known = [(m, work(**m.switches)) for m in single]
-    numbers = [("", Typed(work())), *((m.name, Typed(number)) for m, number in known)]
+    ones = [("", Typed(work())), *((m.name, Typed(number)) for m, number in known)]
+    twos: list[tuple[str, Typed]] = []
     for a, b in itertools.combinations(single, 2):
         if a.name == b.name or a.switches.keys() & b.switches.keys():
             continue
         number = work(**a.switches, **b.switches)
         name = f"{a.name}, and {b.name}"
-        if any(gap(other, number).size <= 5 for of, other in numbers if of != name):
+        near = [of for of, other in ones if gap(other, number).size <= 5]
+        near += [
+            of
+            for of, other in twos
+            if gap(other, number).size <= 5 and not math.isclose(other, number, rel_tol=1e-9)
+        ]
+        if any(of != name for of in near):
             continue
         both = replace(a, name=name, why=f"{a.why} {b.why}")
         known.append((both, number))
-        numbers.append((name, Typed(number)))
+        twos.append((name, Typed(number)))
     return [[replace(m, switches={"answer": number})] for m, number in known]
 
 

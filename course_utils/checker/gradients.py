@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
+from course_utils.checker.resized import sums_to_one
 from course_utils.checker.runner import outcome
 from course_utils.checker.stated_sizes import tensors_in
 from course_utils.checker.values import Raised, gap
@@ -19,20 +20,32 @@ def of_inputs(play: Callable) -> Callable:
     """Plays an answer and gives the gradients of its floats, weighted and summed up.
 
     One for each tensor of floats among the arguments; an empty list where nothing can be trained.
+    The weight of a number is that of its place, whether it comes in one tensor or in several.
     """
 
     def played(answer: Any, *args) -> list[Tensor]:
         leaves = [x.requires_grad_() for x in tensors_in(args) if x.is_floating_point()]
         value = play(answer, *args)
         value = [*value.values()] if isinstance(value, dict) else value
-        made = [y for y in tensors_in(value) if y.is_floating_point() and y.requires_grad]
-        if not made or not leaves:
+        made = [y for y in tensors_in(value) if y.is_floating_point()]
+        if not leaves or not any(y.requires_grad for y in made):
             return []
-        total = sum((y * torch.linspace(0.5, 1.5, y.numel()).view_as(y)).sum() for y in made)
+        flat = torch.cat([y.flatten().double() for y in made])
+        total = (flat * torch.linspace(0.5, 1.5, len(flat), dtype=flat.dtype)).sum()
         found = torch.autograd.grad(total, leaves, allow_unused=True)
-        return [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
+        return [_along(x, torch.zeros_like(x) if g is None else g) for x, g in zip(leaves, found)]
 
     return played
+
+
+def _along(x: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient as far as `x` may move: weights keep their zeros and the sums of their rows."""
+    if not sums_to_one(x):
+        return gradient
+    there = (x > 0).to(gradient.dtype)
+    return (
+        gradient - (gradient * there).sum(-1, keepdim=True) / there.sum(-1, keepdim=True)
+    ) * there
 
 
 @functools.cache

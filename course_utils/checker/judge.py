@@ -32,6 +32,7 @@ from course_utils.checker.verdict import (
     outcome_of,
     slips_together,
     typed_fact,
+    wrong_letters,
 )
 from course_utils.checker.watch import TURNED
 from course_utils.checker.widen import in_float64, widened
@@ -201,6 +202,9 @@ class _Judge(Examined):
 
     def _wrong_value(self, case: Case) -> Verdict:
         fitting = [m for m in self.exercise.mistakes if explains(self.exercise, (m,), self.given)]
+        if letters := wrong_letters(self.exercise, self.given[0]):
+            self.facts.append(typed_fact(self.exercise, self.given[0]))
+            return dataclasses.replace(self._wrong(case, "mistake", letters), whole=False)
         if len(fitting) > 1:
             slips = "; or ".join(f"{m.name} ({m.why})" for m in fitting)
             self.facts.append(f"several slips lead to this: {slips}")

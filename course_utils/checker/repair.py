@@ -91,11 +91,11 @@ def repair(
             return ""
         wrong = due((), 0), outcome(exercise.play, answer, inputs[0], 0)
         for mistake in exercise.mistakes:
+            if time.process_time() >= end:
+                break
             made = due((mistake,), 0)
             if isinstance(made, Raised) or any(gap(made, x).size <= 1 for x in wrong):
                 continue
-            if _is_constant([due((mistake,), k) for k in range(len(inputs))]):
-                continue  # of much code a constant comes, whatever is changed in it
             near = [
                 e
                 for e, x in zip(edits, first)
@@ -105,6 +105,8 @@ def repair(
                 and x
                 and gap(made, x[0]).size <= 1
             ]
+            if not near or _is_constant([due((mistake,), k) for k in range(len(inputs))]):
+                continue  # of much code a constant comes, whatever is changed in it
             jobs = [
                 _job(exercise, code, e, inputs, lambda i, m=mistake: due((m,), i)) for e in near
             ]

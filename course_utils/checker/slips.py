@@ -38,6 +38,7 @@ KEYWORDS = {"reduction": ("mean", "sum", "none"), "dim": (0, 1, 2, -1, -2, None)
 NUMBERS = (-1, -2, -3, 0, 1, 2, 3)
 FACTORS = (0.5, 2.0, 0.1, 10.0, 1e-3, 1e3, 1e6, 0.0)  # for a number with a point
 VERY_LOW = 10**9  # below all scores
+_SHORT = 30  # characters of code that words hold
 NO_SMALL = "the small number is too many"
 A_NAME = "a name is due, not one number"
 MORE = {  # a step that may be missing; _ is the expression that is there
@@ -120,8 +121,8 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         for x in [*inner, *(a for a in node.args if not isinstance(a, ast.Starred))]:
             yield "a step is too many", x
-        for items in _shorter_and_swapped(node.args):
-            yield "other arguments are due", ast.Call(node.func, items, node.keywords)
+        for words, items in _shorter_and_swapped(node.args):
+            yield words, ast.Call(node.func, items, node.keywords)
         for i, keyword in enumerate(node.keywords):
             rest = [*node.keywords[:i], *node.keywords[i + 1 :]]
             yield f"`{keyword.arg}=` is too many", ast.Call(node.func, node.args, rest)
@@ -155,8 +156,8 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         parts = node.values if isinstance(node, ast.BoolOp) else (node.body, node.orelse)
         yield from (("a part of the condition is too many", x) for x in parts)
     elif isinstance(node, (ast.List, ast.Tuple)):
-        for items in _shorter_and_swapped(node.elts):
-            yield "other entries are due", type(node)(items, ast.Load())
+        for words, items in _shorter_and_swapped(node.elts):
+            yield words, type(node)(items, ast.Load())
 
 
 def _one_step_more(node: ast.expr, names: list[str], own: list[str]) -> Slips:
@@ -253,12 +254,18 @@ def _other_brackets(node: ast.BinOp) -> Iterator[ast.expr]:
         yield ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
 
 
-def _shorter_and_swapped(items: list[ast.expr]) -> Iterator[list[ast.expr]]:
-    for i in range(len(items)):
+def _shorter_and_swapped(items: list[ast.expr]) -> Iterator[tuple[str, list[ast.expr]]]:
+    for i, item in enumerate(items):
         if len(items) > 1:
-            yield items[:i] + items[i + 1 :]
-        for j in range(i):
-            yield [*items[:j], items[i], *items[j + 1 : i], items[j], *items[i + 1 :]]
+            yield f"`{_in_short(item)}` is too many", items[:i] + items[i + 1 :]
+        for j, other in enumerate(items[:i]):
+            words = f"`{_in_short(other)}` and `{_in_short(item)}` have to change places"
+            yield words, [*items[:j], item, *items[j + 1 : i], other, *items[i + 1 :]]
+
+
+def _in_short(node: ast.expr) -> str:
+    text = ast.unparse(node).replace("\n", " ")
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 4]} ..."
 
 
 def _other_slices(part: ast.Slice) -> Iterator[ast.Slice]:

@@ -22,6 +22,7 @@ _GRID = 64  # of numbers beside a limit: sums and differences of its parts have 
 _MOST_PLACES = 8
 _CHOICE = re.compile(r"topk|sort|argm|\bmax\(")
 _VERY_UNLIKELY = -120.0  # the logarithm of a probability
+_ABOVE = 120.0  # the other logits: in float32 the softmax gives them 0
 _LONG = 60  # entries
 _AWAY = 4096.0  # from 0: a square of such numbers has no digits left for a small difference
 
@@ -94,6 +95,18 @@ def of_log_probs(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield "holds a number near -120", rare.log_softmax(-1) if whole else rare
 
 
+def of_logits(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """In the first row one logit stands far above the others, the lowest or the highest so far."""
+    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
+    if not floats or "logits" not in name or value.shape[-1] < 2:
+        return
+    row = value.flatten(0, -2)[0] if value.dim() > 1 else value
+    for at in (row.argmin(), row.argmax()):
+        new = value.clone()
+        new[(0,) * (value.dim() - 1)][at] = row.max() + _ABOVE
+        yield f"has one logit {_ABOVE:.0f} above the others", new
+
+
 def long_list(value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
     """A long list of numbers, where it is all that is given: no other size goes with it."""
     if [*map(type, probe)] == [Tensor] and value.dim() == 1 and 1 < len(value) < _LONG:
@@ -111,6 +124,7 @@ def of_meaning(
         yield from of_zeros(value)
     yield from of_lengths(name, value, probe)
     yield from of_log_probs(name, value)
+    yield from of_logits(name, value)
     yield from long_list(value, probe)
 
 

@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,14 +66,14 @@ def name_mistakes(
     """The mistakes that every fitting explanation contains, and whether they explain everything.
 
     One mistake is tried before two; nothing is named when no explanation fits, when those that
-    fit have nothing in common, or when the time is up. `holds` tells whether an explanation that
-    fits the probes fits further inputs.
+    fit have nothing in common, or when the time is up before one is found. `holds` tells whether
+    an explanation that fits the probes fits further inputs.
     """
-    for possible in ([(m,) for m in exercise.mistakes], exercise.pairs()):
+    for possible in ([(m,) for m in exercise.mistakes], _pairs(exercise, given[0])):
         fitting = []
         for some in possible:
             if time.process_time() > end:
-                return (), False
+                break  # what was found is true, too
             fitting += [some] if explains(exercise, some, given) else []
         fitting = [some for some in fitting if holds(some)]
         if fitting:
@@ -81,6 +81,21 @@ def name_mistakes(
             named = tuple(m for m in fitting[0] if m.name in certain)
             return named, len(named) == len(fitting[0])
     return (), False
+
+
+def _pairs(exercise: Exercise, given: Any) -> Iterator[tuple[Mistake, Mistake]]:
+    """The pairs of mistakes, but for those of which one alone undoes a truth that came as due."""
+    due = outcome_of(exercise, (), 0)
+    if not isinstance(due, dict) or not isinstance(given, dict):
+        yield from exercise.pairs()
+        return
+    kept = {key: x for key, x in due.items() if type(x) is bool and given.get(key) is x}
+    undoing = set()
+    for mistake in exercise.mistakes if kept else ():
+        made = outcome_of(exercise, (mistake,), 0)
+        if isinstance(made, dict) and any(made.get(key) is not x for key, x in kept.items()):
+            undoing.add(mistake)
+    yield from (pair for pair in exercise.pairs() if not undoing & {*pair})
 
 
 def typed(expected: Any, given: Any, in_order: bool = True) -> Any:
@@ -124,6 +139,17 @@ _SCALES = (  # what a number is where another scale is meant
     ("it is given in percent, and the share itself is due", lambda x: 100 * x if x < 1 else -x),
     ("the share itself is given, and percent are due", lambda x: x / 100 if 1 < x <= 100 else -x),
 )
+
+
+def wrong_letters(exercise: Exercise, given: Any) -> tuple[Mistake, ...]:
+    """The mistakes behind several letters where one is asked; none if one of them is right."""
+    answers = [exercise.solution(), *(m.switches["answer"] for m in exercise.mistakes)]
+    single = all(isinstance(x, str) and len(x) == 1 for x in answers)
+    if not single or not isinstance(given, str) or len(given) < 2:
+        return ()
+    known = {m.switches["answer"]: m for m in exercise.mistakes}
+    named = {x: known.get(x) for x in given.lower()}
+    return tuple(named.values()) if all(named.values()) else ()
 
 
 def slips_together(exercise: Exercise, given: Any) -> str:

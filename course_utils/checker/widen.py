@@ -16,6 +16,7 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.generic_inputs import generic
+from course_utils.checker.plain_inputs import IDS, Input, of_large_sizes, of_plain_numbers
 from course_utils.checker.resized import (
     cut,
     exchanged,
@@ -42,11 +43,8 @@ from course_utils.checker.values import Raised, gap
 FAR, NEAR, VERY_FAR = 25.0, 0.01, 4000.0
 ROW_FAR = 1000.0  # of one row
 _ORDINARY = 100.0  # no number of an ordinary probe is larger
-_SMALL = 64  # the largest whole number that has its neighbours tried
 _DRAWN = 48  # inputs of `drawn`, at most
 _ALIKE = {int, str, list}  # entries of a list of which two may be the same
-_IDS = ("pad", "bos", "eos", "unk", "mask_id")
-Input = tuple[str, tuple]  # in words how it was made, and the arguments
 
 
 @functools.cache
@@ -56,6 +54,7 @@ def widened(exercise: Exercise) -> tuple[Input, ...]:
         return ()
     ordinary = [p for p in exercise.probes if _largest(p) <= _ORDINARY] or [*exercise.probes]
     found = [made for probe in ordinary[-2:] for made in _all_rules(exercise, probe)]
+    found += of_large_sizes(exercise, exercise.probes[0])
     return tuple(made for made in (*exercise.edges, *found) if all_agree(exercise, made[1]))
 
 
@@ -84,12 +83,12 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
                 if form not in forms:  # axes of one name grow together
                     forms.add(form)
                     yield words, new
-        if name in _IDS and type(value) is int:
+        if name in IDS and type(value) is int:
             ids = {x for arg in probe for x in ids_in(arg)}
             for other in sorted(ids - {value})[-1:]:
                 swapped = tuple(exchanged(arg, value, other) for arg in probe)
                 yield f"where `{name}` is {other}", swapped
-    yield from _of_counts(exercise, probe)
+    yield from of_plain_numbers(exercise, probe)
     yield from at_limits(names, probe)
     for words, far, near in far_from_zero(names, probe):
         due = (outcome(exercise.play, exercise.solution, args, 0) for args in (far, near))
@@ -182,24 +181,6 @@ def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
         holed = value.clone()
         holed[..., ::2, -1] = 0
         yield "holds zeros", holed
-
-
-def _of_counts(exercise: Exercise, probe: tuple) -> Iterator[Input]:
-    """Whole numbers of 2 or more with a neighbour in their place; two of them that are near."""
-    ids = {x for arg in tensors_in(probe) for x in ids_in(arg)}
-    counts = [
-        i
-        for i, x in enumerate(probe)
-        if type(x) is int and 1 < x <= _SMALL and exercise.argument(i) not in _IDS and x not in ids
-    ]
-    made = [(i, probe[i] + step) for i in counts for step in (1, -1)]
-    if len(counts) == 2:
-        for i, j in (counts, counts[::-1]):
-            made += [(i, probe[j] + step) for step in (-1, 0, 1)]
-    for i, count in made:
-        if count > 1:
-            words = f"where `{exercise.argument(i)}` is {count}"
-            yield words, (*probe[:i], count, *probe[i + 1 :])
 
 
 def _both_signs(value: Any) -> bool:

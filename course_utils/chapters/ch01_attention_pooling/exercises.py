@@ -726,7 +726,11 @@ def _width_of(near, far, ratio, *, squares="each", half=True, log="e", root=True
 
 
 def _width_by_halving(near, far, ratio):
-    low, high = 1e-3, 1e3
+    low = high = far
+    while math.exp(min(700, (far**2 - near**2) / (2 * high**2))) > ratio:
+        high *= 2
+    while math.exp(min(700, (far**2 - near**2) / (2 * low**2))) < ratio:
+        low /= 2
     for _ in range(200):
         middle = math.sqrt(low * high)
         log_ratio = (far**2 - near**2) / (2 * middle**2)
@@ -747,6 +751,7 @@ def _width_by_halving(near, far, ratio):
     """,
     reference=_width_of,
     probes=[(1.0, 2.0, 4.0), (0.5, 3.0, 10.0), (0.2, 0.9, 1.5)],
+    edges=[("where the width is about 40: no fixed ends hold for a search", (3.0, 50.0, 2.0))],
     mistakes=[
         wrong(
             "the difference of the distances is squared",

@@ -266,9 +266,10 @@ def _shift_by_exponential(k, d):
 
 def _shift_by_least_squares(k, d):
     speed = 10000 ** (-torch.arange(0, d, 2).double() / d)
-    angles = torch.outer(torch.arange(6 * d + k).double(), speed)
-    table = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
-    return torch.linalg.lstsq(table[: 6 * d], table[k : 6 * d + k]).solution
+    angles = torch.outer(torch.arange(400 + k).double(), speed)
+    pairs = torch.stack([angles.sin(), angles.cos()], dim=2).transpose(0, 1)  # (d / 2, n, 2)
+    found = [torch.linalg.lstsq(pair[:400], pair[k:]).solution for pair in pairs]
+    return torch.block_diag(*found).float()
 
 
 @exercise(
@@ -282,6 +283,13 @@ def _shift_by_least_squares(k, d):
     """,
     reference=_shift,
     probes=[(1, 2), (1, 4), (3, 6), (100, 6)],
+    edges=[
+        (
+            "with 64 columns: the last pairs hardly turn, so a matrix that is fitted to a table of "
+            "all columns at once is not theirs",
+            (3, 64),
+        )
+    ],
     mistakes=[
         wrong(
             "the rotation goes backwards",

@@ -867,7 +867,7 @@ def cached_step(x, cache, table, W_q, W_k, W_v):
     """,
     mistakes=[
         *worked_out(
-            lambda *, keys=20 * 21 // 2, each=1: keys * each,
+            lambda *, keys=20 * 21 // 2, half=1, each=1: keys * half * each,
             wrong(
                 "the number with a cache is given",
                 "cache",
@@ -903,8 +903,7 @@ def cached_step(x, cache, table, W_q, W_k, W_v):
                 "the half is forgotten",
                 "averaging",
                 "1 + 2 + ... + n is n (n + 1) / 2: 20 terms of 10.5 on average.",
-                {"keys": 20 * 19},
-                keys=20 * 21,
+                half=2,
             ),
             wrong(
                 "values are counted, too",

@@ -950,7 +950,7 @@ def _perplexity(
     pad = 0 if zero else pad
     if shift:
         logits, targets = logits[:, :-1], targets[:, 1:]
-    every = logits.log_softmax(dim)
+    every = logits.softmax(dim).log() if inner == "log of 0" else logits.log_softmax(dim)
     log_probs = {
         "target": every.gather(-1, targets[..., None]).squeeze(-1),
         "best": every.amax(-1),
@@ -959,7 +959,7 @@ def _perplexity(
     counted = targets != pad
     above = counted if real in ("both", "above") else torch.ones_like(counted)
     below = counted if real in ("both", "below") else torch.ones_like(counted)
-    scores = log_probs if inner == "log" else log_probs.exp()
+    scores = log_probs if inner in ("log", "log of 0") else log_probs.exp()
     scores = scores * above
     if per == "sentence":
         means = scores.sum(-1) / below.sum(-1)
@@ -993,14 +993,14 @@ def _perplexity_in_bits(logits, targets, pad):
     for row, words in zip(logits.double(), targets):
         for scores, word in zip(row, words):
             if word != pad:
-                bits.append(-math.log2(float(torch.softmax(scores, 0)[word])))
+                bits.append(-float(torch.log_softmax(scores, 0)[word]) / math.log(2))
     return 2 ** (sum(bits) / len(bits))
 
 
 def _perplexity_as_root(logits, targets, pad):
     real = targets != pad
     chances = logits.double().softmax(-1)[real].gather(1, targets[real][:, None])
-    return float(chances.prod()) ** (-1 / len(chances))
+    return float((chances ** (-1 / len(chances))).prod())
 
 
 def _texts(seed, batch, steps, size, lengths, pad=0):
@@ -1012,6 +1012,13 @@ def _texts(seed, batch, steps, size, lengths, pad=0):
     return logits, targets.clamp(min=0), pad
 
 
+def _far_apart():
+    """A text of which one token is next to impossible."""
+    logits = draw(122, (1, 5, 3))[0]
+    logits[0, 1] = torch.tensor([-1.0, 150.0, 0.0])
+    return logits, torch.tensor([[1, 2, 1, 2, 2]])
+
+
 @exercise(
     notebook=NOTEBOOK,
     minutes=8,
@@ -1019,7 +1026,7 @@ def _texts(seed, batch, steps, size, lengths, pad=0):
     trains="perplexity",
     text="""
     The perplexity of a model on some texts: e to the power of the mean negative log-probability of
-    a token. Every real token counts once; padding counts nowhere.
+    a token. Every real token counts once; padding counts nowhere. Logits may lie hundreds apart.
     """,
     reference=_perplexity,
     probes=[
@@ -1028,8 +1035,16 @@ def _texts(seed, batch, steps, size, lengths, pad=0):
         _texts(118, 3, 5, 6, [5, 2, 4]),
         _texts(119, 2, 7, 5, [3, 7]),
         _texts(120, 2, 4, 5, [4, 2], pad=2),
+        (*_far_apart(), 0),
     ],
     mistakes=[
+        wrong(
+            "the logarithm is taken of a softmax that is 0",
+            "log probabilities",
+            "Far below the largest logit a probability is 0 in float32, and its logarithm "
+            "infinite: log_softmax takes the logits themselves.",
+            inner="log of 0",
+        ),
         wrong(
             "the exponential is missing",
             "perplexity",

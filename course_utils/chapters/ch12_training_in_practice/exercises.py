@@ -32,6 +32,7 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
         "columns": logits.log_softmax(0),
         "none": logits.softmax(-1),
         "twice": logits.softmax(-1).log_softmax(-1),
+        "of the softmax": logits.softmax(-1).log(),
     }[logs]
     loss = -(target * log_probs).sum()
     if less == "entropy":
@@ -49,7 +50,7 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
     text="""
     Label smoothing: every token gets `smoothing / V` of the probability, the right one
     `1 - smoothing` on top of that. Give back the mean cross-entropy against these targets, from the
-    logits and without torch's `label_smoothing`.
+    logits, which may lie hundreds apart, and without torch's `label_smoothing`.
     """,
     reference=_smooth,
     forbids=["cross_entropy(label_smoothing)"],
@@ -57,8 +58,16 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
         (draw(121, (1, 3))[0], torch.tensor([2]), 0.3),
         (draw(122, (3, 5), scale=2.0)[0], torch.tensor([4, 0, 1]), 0.1),
         (draw(123, (2, 6))[0], torch.tensor([5, 5]), 0.2),
+        (torch.tensor([[200.0, 0.0, -1.0], [1.0, 2.0, 0.5]]), torch.tensor([0, 1]), 0.3),
     ],
     mistakes=[
+        wrong(
+            "the logarithm is taken of a softmax that is 0",
+            "log probabilities",
+            "Far below the largest logit a probability is 0 in float32, and its logarithm "
+            "infinite: log_softmax takes the logits themselves.",
+            logs="of the softmax",
+        ),
         wrong(
             "the smoothed share is split among V - 1 tokens, but the right one gets a part too",
             "smoothing",
@@ -167,9 +176,9 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
         ).mean(),
         lambda x, y, s: (
             sum(
-                -math.log(p) * (s / len(row) + (1 - s) * (v == t))
-                for row, t in zip(x.softmax(-1).tolist(), y.tolist(), strict=True)
-                for v, p in enumerate(row)
+                -log_p * (s / len(row) + (1 - s) * (v == t))
+                for row, t in zip(x.double().log_softmax(-1).tolist(), y.tolist(), strict=True)
+                for v, log_p in enumerate(row)
             )
             / len(x)
         ),
