@@ -4,6 +4,7 @@ A size stands for many things at once: a mask that was made longer has a gap, a 
 numbers. It is named only where the answer is wrong on every ordinary input of those sizes.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,8 +13,9 @@ import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
+from course_utils.checker.plain_inputs import is_own
 from course_utils.checker.resized import without_gaps
-from course_utils.checker.values import gap
+from course_utils.checker.values import Raised, gap
 from course_utils.checker.widen import Input, all_agree
 
 _SIZE = re.compile(r"where (\w+ is \d+|`\w+` has one entry more .+)|with sizes of .+")
@@ -37,6 +39,32 @@ def told(
         if not late and all(gap(a, b).size > 1 for a, b in zip(play_right(others), given)):
             return k, words
     return 0, _UNKNOWN
+
+
+def stops_where(exercise: Exercise, given: Sequence[Any]) -> str:
+    """What is true of the probes on which an answer stops with an error, and of no other; or ""."""
+    stopped = [isinstance(x, Raised) for x in given]
+    sizes = [_sizes(exercise, args) for args in exercise.probes]
+    names = set.intersection(*map(set, sizes))
+    fitting = [
+        f"it stops where {a} is larger than {b}, and on no other of the inputs tried first"
+        for a, b in itertools.permutations(sorted(names), 2)
+        if [of[a] > of[b] for of in sizes] == stopped
+    ]
+    return fitting[0] if any(stopped) and not all(stopped) and len(fitting) == 1 else ""
+
+
+def _sizes(exercise: Exercise, args: tuple) -> dict[str, int]:
+    """The whole numbers among arguments, and the lengths of others."""
+    own = {exercise.argument(i): x for i, x in enumerate(args) if is_own(exercise, i)}
+    named = {f"`{name}`": x for name, x in own.items()}
+    whole = {name: x for name, x in named.items() if type(x) is int}
+    long = {
+        f"the length of {name}": len(x)
+        for name, x in named.items()
+        if isinstance(x, (list, tuple)) or (isinstance(x, Tensor) and x.dim())
+    }
+    return whole | long
 
 
 def _of_these_sizes(args: tuple) -> list[tuple]:

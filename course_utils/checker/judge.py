@@ -14,7 +14,7 @@ import numpy as np
 
 from course_utils.checker.by_part import name_each_part, name_three, what_does_not_hold
 from course_utils.checker.called_with import may_borrow, own_arguments, things_due
-from course_utils.checker.causes import told
+from course_utils.checker.causes import stops_where, told
 from course_utils.checker.examined import Examined, nearly
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
@@ -237,7 +237,7 @@ class _Judge(Examined):
         if isinstance(case.given, Raised):
             if case.args is not self.exercise.probes[i]:  # told as it comes on what is shown
                 run = next(iter(self._play([case.args])), run)
-            self.facts = _error_facts(run) + self.facts
+            self.facts = [*_error_facts(run), stops_where(self.exercise, self.given), *self.facts]
             return self._wrong(case, "error", measured=[change] if change else [])
         told = truths(case.expected, case.given)
         self.facts[:0] = told or ([found.fact] if found.fact else [])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.resized import ids_in
 from course_utils.checker.runner import outcome
-from course_utils.checker.stated_sizes import tensors_in
+from course_utils.checker.stated_sizes import is_tried_for_few, tensors_in
 from course_utils.checker.values import Raised, numbers_in
 
 IDS = ("pad", "bos", "eos", "unk", "mask_id")
@@ -40,7 +40,7 @@ def of_large_sizes(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     """
     plain = all(type(x) in (int, float, bool, str) for x in probe)
     for i in _counts(exercise, probe) if plain else ():
-        if not _is_own(exercise, i):
+        if not is_own(exercise, i) or is_tried_for_few(exercise, exercise.argument(i)):
             continue
         size = probe[i] * (_SMALL // probe[i])
         args = (*probe[:i], size, *probe[i + 1 :])
@@ -61,7 +61,7 @@ def _counts(exercise: Exercise, probe: tuple) -> list[int]:
     ]
 
 
-def _is_own(exercise: Exercise, i: int) -> bool:
+def is_own(exercise: Exercise, i: int) -> bool:
     """Whether the answer itself is given this argument, and not only what `play` makes of it."""
     return exercise.argument(i) in inspect.signature(exercise.solution).parameters
 
@@ -72,7 +72,7 @@ def _times_as_large(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     What holds on all probes and edges still holds: which number is the larger of two, and on which
     side of 0 and of 1 it lies.
     """
-    floats = [i for i, x in enumerate(probe) if type(x) is float and _is_own(exercise, i)]
+    floats = [i for i, x in enumerate(probe) if type(x) is float and is_own(exercise, i)]
     known = (*exercise.probes, *(args for _, args in exercise.edges))
     seen = set().union(*(_order(args, floats) for args in known))
     for some in (*itertools.combinations(floats, 1), *itertools.combinations(floats, 2)):

@@ -1,6 +1,7 @@
 """What an exercise fixes: which axes of its arguments must have one size."""
 
 import functools
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,10 @@ _SHAPE = re.compile(
 )
 
 _BOUND = re.compile(r"((?:\w+, )*\w+)(?: is|:) (?:even, )?at (most|least) (\d+)\b")
+
+
+_RANGE = re.compile(r"(\w+) may be as large as (\d+) or as low as (-\d+)")
+_TRIED = r"\b{} = \d+ and \d+\b"
 
 
 @functools.cache
@@ -55,22 +60,41 @@ def axes_of(exercise: Exercise, i: int, value: Any) -> tuple[str, ...]:
     return names if {x.dim() for x in tensors_in(value)} == {len(names)} else ()
 
 
+def _said(exercise: Exercise) -> str:
+    return " ".join(f"{exercise.text} {exercise.solution.__doc__}".replace("`", "").split())
+
+
+def is_tried_for_few(exercise: Exercise, name: str) -> bool:
+    """Whether a text says for which sizes an answer is tried: d = 16 and 32."""
+    return bool(re.search(_TRIED.format(name), _said(exercise)))
+
+
 @functools.cache
 def _bounds(exercise: Exercise) -> list[tuple[str, str, int]]:
     """The whole numbers that a text still allows: T is at most 8."""
-    text = " ".join(f"{exercise.text} {exercise.solution.__doc__}".replace("`", "").split())
     return [
         (name, end, int(number))
-        for names, end, number in _BOUND.findall(text)
+        for names, end, number in _BOUND.findall(_said(exercise))
         for name in names.split(", ")
     ]
 
 
+@functools.cache
+def _ranges(exercise: Exercise) -> dict[str, tuple[int, int]]:
+    """The numbers that a text allows in a tensor: scores may be as large as 2000 or as low as 0."""
+    found = _RANGE.findall(_said(exercise))
+    return {name.lower(): (int(low), int(high)) for name, high, low in found}
+
+
 def as_stated(exercise: Exercise, args: tuple) -> bool:
-    """Whether axes of one name have one size in all arguments, and whole numbers are allowed."""
+    """Whether axes of one name have one size in all arguments, and all numbers are allowed."""
     whole = {exercise.argument(i): x for i, x in enumerate(args) if type(x) is int}
     for name, end, number in _bounds(exercise):
         if name in whole and (whole[name] > number if end == "most" else whole[name] < number):
+            return False
+    for i, value in enumerate(args):
+        low, high = _ranges(exercise).get(exercise.argument(i), (-math.inf, math.inf))
+        if any((x < low).any() or (x > high).any() for x in tensors_in(value)):
             return False
     sizes: dict[str, set[int]] = {}
     for i, value in enumerate(args):

@@ -1373,9 +1373,13 @@ def mended_loss(logits_of, source, target, pad):
 
 
 def _keep(W_o, kept, num_heads, *, axis="rows", layout="blocks", meaning="kept", given="copy",
-          scale="none", count=0):  # fmt: skip
+          scale="none", count=0, run="no"):  # fmt: skip
     d = len(W_o)
     at = torch.arange(d)
+    if run != "no":
+        named = [h for h in range(num_heads) if (h in kept) == (run == "kept")]
+        whole = [*range(min(named), max(named) + 1)] if named else []
+        kept = whole if run == "kept" else [h for h in range(num_heads) if h not in whole]
     head = at // (d // num_heads) if layout == "blocks" else at % num_heads
     on = torch.isin(head, torch.tensor([k - count for k in kept], dtype=torch.long))
     on = on if meaning == "kept" else ~on
@@ -1411,6 +1415,7 @@ def _play_keep(answer, W_o, kept, num_heads):
         (*draw(121, (8, 8)), [1, 2], 4),
         (*draw(122, (6, 6)), [1], 3),
         (*draw(123, (6, 6)), [], 3),
+        (*draw(124, (8, 8)), [0, 2], 4),
     ],
     mistakes=[
         wrong("columns are set to zero, not rows", "head layout",
@@ -1426,6 +1431,12 @@ def _play_keep(answer, W_o, kept, num_heads):
               "The kept heads shall contribute exactly what they did before.", scale="up"),
         wrong("the heads are counted from 1", "off by one",
               "Head 0 is the first.", count=1),
+        wrong("all heads from the first to the last that are off are off", "head layout",
+              "A slice from the first to the last takes along what stands between them: go head by "
+              "head.", run="off"),
+        wrong("all heads from the first to the last in `kept` are kept", "head layout",
+              "A slice from the first to the last takes along what stands between them: go head by "
+              "head.", run="kept"),
     ],
     hints=[
         "Write heads @ W_o as a sum over features: which part of W_o does feature i meet?",

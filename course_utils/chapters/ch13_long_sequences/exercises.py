@@ -1285,12 +1285,12 @@ def suits_the_map():
 
 
 def _kept(weights, budget, *, more=0, first="within", mean="queries", given="kept", order="right",
-          start="cut"):  # fmt: skip
+          start="cut", own=True, back=0):  # fmt: skip
     steps = len(weights)
     at = torch.arange(steps)
     behind = at[:, None] - at
-    near = (behind >= 0) & (behind < budget + more)
-    fewer = (behind >= 0) & (behind < budget - 1 + more)
+    near = (behind >= 1 - own) & (behind < budget + more + back)
+    fewer = (behind >= 1 - own) & (behind < budget - 1 + more + back)
     if start != "cut":  # a slice that starts at -1 starts at the last column, and is empty
         near = near & (at + 1 >= budget + more)[:, None]
     if start == "negative":
@@ -1350,6 +1350,9 @@ def _causal_map(seed, steps, towards_first=0.0):
               more=1),
         wrong("the window has a key too few", "off by one",
               "`budget` keys, the query's own among them.", more=-1),
+        wrong("a query does not look at itself", "self exclusion",
+              "A slice stops before its end: the newest key of query t is t itself.",
+              {"back": 1}, own=False),
         wrong("a slice starts below 0", "off by one",
               "In the first rows t - budget + 1 is negative and counts from the end: take max(0, "
               "...).",

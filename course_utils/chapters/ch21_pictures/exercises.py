@@ -886,8 +886,15 @@ def _what_holds(answer, rows, columns, d):
     across = (row[:, None] - row).abs(), (column[:, None] - column).abs()
     kinds = [gaps[(across[0] == i) & (across[1] == j)] for i in range(rows) for j in range(columns)]
     of = {(i, j): kinds[i * columns + j] for i in range(rows) for j in range(columns)}
+    apart = (at[:, None] - at).abs()
+    numbered = [gaps[apart == k] for k in range(1, len(at))]  # patches in the order of reading
+    spread = max((k.amax() - k.amin()).item() for k in numbered)
+    differ = (gaps + torch.eye(len(at))).min().item() > 1e-3
     return {
-        "gives no two patches the same vector": (gaps + torch.eye(len(at))).min().item() > 1e-3,
+        "gives no two patches the same vector": differ,
+        "sees more than the number of a patch in the order of reading": (
+            spread > 1e-3 or not differ
+        ),
         "gives all patches vectors of one length": code.norm(dim=1).std().item() < 1e-3,
         "has a distance that depends on the step alone": (
             max((k.amax() - k.amin()).item() for k in kinds) < 1e-3
@@ -902,16 +909,23 @@ def _what_holds(answer, rows, columns, d):
     }
 
 
-def _grid(rows, columns, d, *, sees="both", length="one", speed=0.3):
+def _grid(rows, columns, d, *, sees="both", length="one", speed=0.3, turns="alike"):
     at = torch.arange(rows * columns)
     row, column = (at // columns).float(), (at % columns).float()
     code = torch.zeros(rows * columns, d)
+    if turns == "by size":
+        row, column = row / rows * 3, column / columns * 3
+    if turns == "not alike":
+        column = column * 0.7
     if length == "grows":
-        code[:, 0], code[:, 1] = row, column
-        return code if sees == "both" else code * torch.tensor([1.0] + [0.0] * (d - 1))
+        code[:, 0], code[:, 1] = (row, column) if sees == "both" else (at, 0)
+        return code
     if sees == "index":
         code[:, 0], code[:, 1] = torch.sin(at * speed / 4), torch.cos(at * speed / 4)
         return code
+    if sees == "index as in a line":
+        angles = at[:, None] * 10000.0 ** (-torch.arange(0, d, 2) / d)
+        return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
     if sees == "random":
         return torch.nn.functional.normalize(
             torch.randn(rows * columns, d, generator=torch.Generator().manual_seed(0)), dim=1
@@ -950,12 +964,29 @@ def _grid(rows, columns, d, *, sees="both", length="one", speed=0.3):
             speed=0.3,
         ),
         wrong(
-            "one step down is farther than one to the right",
+            "the patches are numbered through, as if in one line",
             "position",
             "Property 4: numbering the patches through makes the one below look far away. Code row "
             "and column apart, in the same way.",
+            {"sees": "index as in a line"},
             sees="index",
-            length="one",
+        ),
+        wrong(
+            "how far a step leads depends on the size of the grid",
+            "position",
+            "Property 4: divided by rows and by columns, steps are alike in a square grid only. "
+            "Take one angle for a step down and a step to the right.",
+            turns="by size",
+            sees="both",
+            speed=0.3,
+        ),
+        wrong(
+            "rows and columns are not coded alike",
+            "position",
+            "Property 4: a step down changes the code as much as a step to the right: one angle, "
+            "and one size, for both.",
+            turns="not alike",
+            sees="both",
             speed=0.3,
         ),
         wrong(
@@ -972,8 +1003,6 @@ def _grid(rows, columns, d, *, sees="both", length="one", speed=0.3):
             "Property 2: row and column as plain numbers grow; a sine and a cosine of one angle "
             "keep their length.",
             length="grows",
-            sees="both",
-            speed=0.3,
         ),
         wrong(
             "two steps are nearer than one",
