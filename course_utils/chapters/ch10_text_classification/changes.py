@@ -6,7 +6,7 @@ CHANGES = [
     ("c10-twins", "The plot is great, but the film is weak.", "I loved the zebra."),
     ("c10-task", '"train", 20_000', '"train", 2_000'),
     ("c10-task", 'count(".") == 1', 'count(".") <= 3'),
-    ("c10-task", '"although last"', '"marks"'),
+    ("c10-task", '"although last"', '"not x but y"'),
     ("c10-limit-guess", "...", "0.5"),
     ("c10-014", "[2.0, 4.0]", "[9.0, -4.0]"),
     ("c10-model", "num_layers=1", "num_layers=2"),
@@ -34,7 +34,6 @@ CHANGES = [
     ("c10-remark", '"It runs for two hours."', '"Well,"'),
     ("c10-lists", "SUBJECTS = 16", "SUBJECTS = 8"),
     ("c10-lists", "(1, 2, 4, 8, 16)", "(1, 3, 9)"),
-    ("c10-list-guess", "...", "0.99"),
     ("c10-list-run", "LIST_UPDATES = 600", "LIST_UPDATES = 60"),
     ("c10-list-run", "seed=1", "seed=5"),
     ("c10-list-run", "lr=1e-2", "lr=1e-3"),
@@ -42,7 +41,6 @@ CHANGES = [
     ("c10-state", "STATE = 16", "STATE = 256"),
     ("c10-state-guess", "...", "0.6"),
     ("c10-cls", "CLS_UPDATES = UPDATES", "CLS_UPDATES = UPDATES // 2"),
-    ("c10-cls-guess", "...", "0.99"),
 ]
 
 SHORT = [

@@ -1,9 +1,41 @@
-"""Diagram of the sequence classifier: encoder, mean over the real tokens, one linear layer."""
+"""Diagram of the sequence classifier, and charts of the trainings of a notebook."""
+
+import torch
 
 from course_utils.models.classifier import SequenceClassifier
 from course_utils.models.token_encoder import TokenEncoder
+from course_utils.viz import plot_curves
 from course_utils.viz.canvas import FAINT, INK, KEY, LEARNED, RESULT, SMALL, STEP, Canvas
 from course_utils.viz.drawings import Drawing
+
+
+def draw_losses(losses, floor, width=25):
+    """Training losses over updates, each point the mean of `width`, beside the floor without order.
+
+    losses: positions -> one number per update.
+    """
+    curves, updates = {}, max(map(len, losses.values()))
+    for name, values in losses.items():
+        width = min(width, len(values))
+        ends = list(range(width, len(values) + 1, width))
+        means = [sum(values[end - width : end]) / width for end in ends]
+        curves[f"positions: {name}"] = ends, means
+    curves["floor without order"] = [0, updates], [floor, floor]
+    plot_curves(None, curves, "updates", "training loss", ylim=(0, 0.85))
+
+
+def draw_race(races, seen):
+    """Accuracy over updates, then over time, for each kind of model the mean of its runs.
+
+    races: kind -> names of runs; seen: name -> (updates, seconds, accuracy), one after another.
+    """
+    means = {
+        kind: torch.tensor([seen[name] for name in names]).mean(0)  # (points, 3)
+        for kind, names in races.items()
+    }
+    for axis, label in ((0, "updates"), (1, "seconds of processor time")):
+        curves = {kind: (mean[:, axis], mean[:, 2]) for kind, mean in means.items()}
+        plot_curves(None, curves, label, "held-out accuracy", ylim=(0.4, 1.02))
 
 
 def sequence_classifier():
