@@ -17,14 +17,13 @@ _LONGEST = 8  # rows of an argument that are changed one by one
 def no_influence(trial: Trial) -> str | None:
     """An argument that changes the right result but not the given one, or the other way round."""
     for i in range(len(trial.inputs[0])):
-        changed = [_changed(p[i]) for p in trial.inputs]
-        if any(c is None for c in changed):
+        free = [k for k, p in enumerate(trial.inputs) if _changed(p[i]) is not None]
+        inputs = [trial.inputs[k] for k in free]
+        pairs = trial.both([(*p[:i], _changed(p[i]), *p[i + 1 :]) for p in inputs])
+        if not pairs:
             continue
-        pairs = trial.both([(*p[:i], c, *p[i + 1 :]) for p, c in zip(trial.inputs, changed)])
-        if pairs is None:
-            continue
-        due = [gap(a, b).size > 1 for a, (b, _) in zip(trial.due, pairs)]
-        seen = [gap(a, b).size > 1 for a, (_, b) in zip(trial.given, pairs)]
+        due = [gap(trial.due[k], b).size > 1 for k, (b, _) in zip(free, pairs)]
+        seen = [gap(trial.given[k], b).size > 1 for k, (_, b) in zip(free, pairs)]
         name = trial.exercise.argument(i)
         if all(due) and not any(seen):
             return f"what is returned does not change when `{name}` changes; it should"

@@ -31,6 +31,7 @@ from course_utils.checker.verdict import (
     name_mistakes,
     outcome_of,
     slips_together,
+    turns_round,
     typed_fact,
     wrong_letters,
 )
@@ -108,6 +109,8 @@ class _Judge(Examined):
             complete = True
         i = self._telling(named)
         case, found = self._small(i, named)
+        if turns_round(self.exercise, named) and (one := self._repaired(self.exercise.probes[i])):
+            return self._wrong(case, measured=[one])  # likelier than two that cancel in part
         if named:
             if not complete:
                 self.facts.append("in its plain form it would give something else than what came")
@@ -256,7 +259,9 @@ class _Judge(Examined):
 
     def _repaired(self, first: tuple) -> str:
         """The change that mends the answer; it is wrong on `first`."""
-        exercise = self.exercise
+        exercise, end = self.exercise, self.end - BUDGET / 4
+        if time.process_time() > end:
+            return ""
         in_time = time.process_time() < self.end - BUDGET / 2
         inputs, left = inputs_from(exercise, first, in_time)
 
@@ -268,7 +273,7 @@ class _Judge(Examined):
         for k in range(len(inputs)):  # now, and not in the short time of a change
             due((), k)
         changed = any(run.changed for run in self.session.runs)
-        return repair(exercise, self.answer, inputs, due, self.end - BUDGET / 4, changed, left)
+        return repair(exercise, self.answer, inputs, due, end, changed, left)
 
     def _known_and_more(self) -> str:
         """A known mistake of which one simple thing more makes what came out."""

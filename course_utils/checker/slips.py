@@ -40,14 +40,15 @@ FACTORS = (0.5, 2.0, 0.1, 10.0, 1e-3, 1e3, 1e6, 0.0)  # for a number with a poin
 VERY_LOW = 10**9  # below all scores
 _SHORT = 30  # characters of code that words hold
 NO_SMALL = "the small number is too many"
+NO_ZERO = "a small number is missing, in a divisor, a root or a logarithm"
 A_NAME = "a name is due, not one number"
 MORE = {  # a step that may be missing; _ is the expression that is there
     "a copy": ("_.clone()", "_.copy()"),
     "the opposite": ("_ == False", "-_", "not _", "1 - _", "1 / _"),
     "a step of one": ("_ + 1", "_ - 1"),
-    "a factor, a power or a small number": (
+    "a factor or a power": (
         "2 * _", "_ / 2", "_ ** 2", "_ ** 0.5", "_ / _.shape[-1] ** 0.5", "_ / _.shape[-1]",
-        "_ / len(_)", "_ + 1e-6",
+        "_ / len(_)",
     ),
     "a cut": ("_[1:]", "_[:-1]", "_[:1]", "_[-1:]"),
     "another order": ("_[::-1]", "_.flip(-1)", "sorted(_)"),
@@ -164,6 +165,14 @@ def _one_step_more(node: ast.expr, names: list[str], own: list[str]) -> Slips:
     for kind, templates in MORE.items() if not isinstance(node, ast.Constant) else ():
         for template in templates:
             yield f"a step is missing ({kind})", fill(template, node)
+    called = getattr(getattr(node, "func", None), "attr", "") in ("sqrt", "rsqrt", "log")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        yield NO_ZERO, ast.BinOp(node.left, node.op, fill("_ + 1e-6", node.right))
+    elif called and node.args:  # torch.sqrt(x)
+        yield NO_ZERO, ast.Call(node.func, [fill("_ + 1e-6", node.args[0])], node.keywords)
+    elif called:
+        more = _attribute(fill("_ + 1e-6", node.func.value), node.func.attr)
+        yield NO_ZERO, ast.Call(more, [], [])
 
 
 EXPRESSIONS: tuple[Callable[..., Slips], ...] = (_exchanges, _left_out, _one_step_more)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.resized import is_order, sums_to_one, with_gaps, without_gaps
-from course_utils.checker.stated_sizes import tensors_in
+from course_utils.checker.stated_sizes import ranges
 
 _LIMIT = re.compile("allow|limit|thresh|toler|edge|bound")
 _GRID = 64  # of numbers beside a limit: sums and differences of its parts have no rounding
@@ -27,14 +27,15 @@ _LONG = 60  # entries
 _AWAY = 4096.0  # from 0: a square of such numbers has no digits left for a small difference
 
 
-def of_lengths(name: str, value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
-    """Lengths of 1 only, and of all that is there."""
-    whole = isinstance(value, Tensor) and value.dtype == torch.long and value.dim() == 1
+def of_lengths(
+    exercise: Exercise, name: str, value: Any, probe: tuple
+) -> Iterator[tuple[str, Any]]:
+    """Lengths of 1 only, and the least and the largest that are stated."""
+    whole = isinstance(value, Tensor) and value.dtype == torch.long
     if not whole or "len" not in name:
         return
-    sizes = [x.shape[1] for x in tensors_in(probe) if x.dim() > 1]
-    sizes += [x for x in probe if type(x) is int]
-    for length in sorted({1, *sizes[:1]}):
+    stated = {exercise.argument(i): ends for i, ends in ranges(exercise, probe).items()}
+    for length in sorted({1, *stated.get(name, ())}):
         yield f"is {length} throughout", torch.full_like(value, length)
 
 
@@ -122,7 +123,7 @@ def of_meaning(
     """What may be put for an argument, by what it stands for."""
     if divides(exercise):
         yield from of_zeros(value)
-    yield from of_lengths(name, value, probe)
+    yield from of_lengths(exercise, name, value, probe)
     yield from of_log_probs(name, value)
     yield from of_logits(name, value)
     yield from long_list(value, probe)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
@@ -15,6 +16,7 @@ _SHAPE = re.compile(
 )
 
 _BOUND = re.compile(r"((?:\w+, )*\w+)(?: is|:) (?:even, )?at (most|least) (\d+)\b")
+_FROM_TO = re.compile(r"((?:\w+, )*\w+): [^.:;]*?\bfrom (\d+) to (\w+)")
 
 
 _RANGE = re.compile(r"(\w+) may be as large as (\d+) or as low as (-\d+)")
@@ -88,7 +90,9 @@ def _ranges(exercise: Exercise) -> dict[str, tuple[int, int]]:
 
 def as_stated(exercise: Exercise, args: tuple) -> bool:
     """Whether axes of one name have one size in all arguments, and all numbers are allowed."""
-    whole = {exercise.argument(i): x for i, x in enumerate(args) if type(x) is int}
+    sizes = _sizes(exercise, args)
+    whole = {n: max(found) for n, found in sizes.items() if found}
+    whole |= {exercise.argument(i): x for i, x in enumerate(args) if type(x) is int}
     for name, end, number in _bounds(exercise):
         if name in whole and (whole[name] > number if end == "most" else whole[name] < number):
             return False
@@ -96,12 +100,57 @@ def as_stated(exercise: Exercise, args: tuple) -> bool:
         low, high = _ranges(exercise).get(exercise.argument(i), (-math.inf, math.inf))
         if any((x < low).any() or (x > high).any() for x in tensors_in(value)):
             return False
+    fit = all(len(found | ({int(n)} if n.isdigit() else set())) == 1 for n, found in sizes.items())
+    return fit and all(
+        bool(((low <= torch.as_tensor(args[i])) & (torch.as_tensor(args[i]) <= high)).all())
+        for i, (low, high) in ranges(exercise, args).items()
+    )
+
+
+def ranges(exercise: Exercise, args: tuple) -> dict[int, tuple[int, int]]:
+    """The smallest and the largest number that the docstring allows, of each argument that says it.
+
+    lengths: each from 1 to Tk. The end may be a number, the size of an axis or another argument.
+    """
+    names = [exercise.argument(i) for i in range(len(args))]
+    sizes = {n: min(found) for n, found in _sizes(exercise, args).items() if found}
+    sizes |= {n: x for n, x in zip(names, args) if type(x) is int}
+    return {
+        i: (low, int(end) if end.isdigit() else sizes[end])
+        for i, name in enumerate(names)
+        for low, end in [_from_to(exercise).get(name, (0, ""))]
+        if (end.isdigit() or end in sizes) and isinstance(args[i], (int, float, Tensor))
+    }
+
+
+@functools.cache
+def _from_to(exercise: Exercise) -> dict[str, tuple[int, str]]:
+    text = " ".join(str(exercise.solution.__doc__).split())
+    return {
+        name: (int(low), end)
+        for names, low, end in _FROM_TO.findall(text)
+        for name in names.split(", ")
+    }
+
+
+def in_range(exercise: Exercise, args: tuple) -> tuple:
+    """The arguments, with whole numbers moved into the range that is stated."""
+    within = list(args)
+    for i, (low, high) in ranges(exercise, args).items():
+        if isinstance(args[i], Tensor) and args[i].dtype == torch.long:
+            within[i] = args[i].clamp(low, high)
+        elif type(args[i]) is int:
+            within[i] = max(low, min(high, args[i]))
+    return tuple(within)
+
+
+def _sizes(exercise: Exercise, args: tuple) -> dict[str, set[int]]:
+    """The sizes that the axes of each name have."""
     sizes: dict[str, set[int]] = {}
     for i, value in enumerate(args):
         for axis, name in enumerate(axes_of(exercise, i, value)):
-            known = {int(name)} if name.isdigit() else set()
-            sizes.setdefault(name, known).update(x.shape[axis] for x in tensors_in(value))
-    return all(len(found) == 1 for found in sizes.values())
+            sizes.setdefault(name, set()).update(x.shape[axis] for x in tensors_in(value))
+    return sizes
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.runner import outcome
 from course_utils.checker.values import Typed, freeze, gap
@@ -96,6 +99,27 @@ def _pairs(exercise: Exercise, given: Any) -> Iterator[tuple[Mistake, Mistake]]:
         if isinstance(made, dict) and any(made.get(key) is not x for key, x in kept.items()):
             undoing.add(mistake)
     yield from (pair for pair in exercise.pairs() if not undoing & {*pair})
+
+
+def turns_round(exercise: Exercise, named: tuple[Mistake, ...]) -> bool:
+    """Whether one of two mistakes only turns all signs, or exchanges True and False everywhere.
+
+    Then what comes of both may as well come of one slip that no name fits.
+    """
+    return len(named) == 2 and any(
+        all(
+            _opposite(outcome_of(exercise, (), i), outcome_of(exercise, (m,), i))
+            for i in range(len(exercise.probes))
+        )
+        for m in named
+    )
+
+
+def _opposite(right: Any, given: Any) -> bool:
+    if not isinstance(right, Tensor) or not isinstance(given, Tensor) or right.is_complex():
+        return False
+    turned = ~right if right.dtype == torch.bool else -right
+    return gap(turned, given).size <= 1 < gap(right, given).size
 
 
 def typed(expected: Any, given: Any, in_order: bool = True) -> Any:

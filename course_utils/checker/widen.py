@@ -37,7 +37,7 @@ from course_utils.checker.special_inputs import (
     of_meaning,
     of_weights,
 )
-from course_utils.checker.stated_sizes import as_stated, axes_of, tensors_in
+from course_utils.checker.stated_sizes import as_stated, axes_of, in_range, tensors_in
 from course_utils.checker.values import Raised, gap
 
 FAR, NEAR, VERY_FAR = 25.0, 0.01, 4000.0
@@ -53,9 +53,10 @@ def widened(exercise: Exercise) -> tuple[Input, ...]:
     if exercise.kind == "value":
         return ()
     ordinary = [p for p in exercise.probes if _largest(p) <= _ORDINARY] or [*exercise.probes]
-    found = [made for probe in ordinary[-2:] for made in _all_rules(exercise, probe)]
-    found += of_large_sizes(exercise, exercise.probes[0])
-    return tuple(made for made in (*exercise.edges, *found) if all_agree(exercise, made[1]))
+    made = [pair for probe in ordinary[-2:] for pair in _all_rules(exercise, probe)]
+    made += of_large_sizes(exercise, exercise.probes[0])
+    found = [(words, in_range(exercise, args)) for words, args in made]
+    return tuple(pair for pair in (*exercise.edges, *found) if all_agree(exercise, pair[1]))
 
 
 def all_agree(exercise: Exercise, args: tuple) -> bool:
@@ -132,7 +133,8 @@ def drawn(exercise: Exercise) -> tuple[tuple, ...]:
         for i, value in enumerate(probe):
             axes = range(value.dim()) if isinstance(value, Tensor) else ()
             forms += (_longer(exercise, probe, i, axis)[1] for axis in axes)
-        made += (tuple(other(x) for x in form) for form in forms for _ in range(2))
+        inside = [in_range(exercise, form) for form in forms]
+        made += (tuple(other(x) for x in form) for form in inside for _ in range(2))
     few = made[:: -(-len(made) // _DRAWN)] if made else []
     return tuple(args for args in few if all_agree(exercise, args))
 
@@ -181,6 +183,9 @@ def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
         holed = value.clone()
         holed[..., ::2, -1] = 0
         yield "holds zeros", holed
+        near = value.clone()
+        near[..., ::2, -1] = -1e-6
+        yield "holds numbers near 0", near
 
 
 def _both_signs(value: Any) -> bool:

@@ -10,8 +10,10 @@ import torch
 
 from course_utils.checker import check
 from course_utils.checker.edits import code_of
+from course_utils.checker.exercise import REGISTRY
 from course_utils.checker.repair import _place
 from course_utils.checker.shown import first_difference
+from course_utils.checker.verdict import turns_round
 
 
 @pytest.mark.parametrize(
@@ -382,3 +384,94 @@ def test_what_a_trial_on_todays_blocks_and_tokens_let_pass(name, answer, words):
     result = check(name, answer)
     assert result.status in ("wrong", "mistake")
     assert words in str(result)
+
+
+def _one_variable(clean, corrupted, patched):
+    return (patched.mean(0) - clean.mean()) / (clean.mean() - corrupted.mean())
+
+
+def _non_zero(x, valid_lens):
+    real = torch.arange(x.shape[1]) < valid_lens[:, None]
+    x = x.masked_fill(~real[..., None], 0)
+    return x.sum(1) / (x != 0).sum(1)
+
+
+def _second_layer(hidden, outputs, lengths, score):
+    scores = score(hidden[1][:, None], outputs)
+    hidden_keys = torch.arange(outputs.shape[1]) >= lengths[:, None, None]
+    return (scores.masked_fill(hidden_keys, -math.inf).softmax(-1) @ outputs)[:, 0]
+
+
+def _gone_through_once(word, merges):
+    ids, i = list(word), 0
+    while i < len(ids) - 1:
+        if (ids[i], ids[i + 1]) in merges:
+            ids[i : i + 2] = [256 + merges.index((ids[i], ids[i + 1]))]
+        else:
+            i += 1
+    return ids
+
+
+def _as_sets(word, merges):
+    ids = list(word)
+    for k, pair in enumerate(merges):
+        i = 0
+        while i < len(ids) - 1:
+            if set(ids[i : i + 2]) == set(pair):
+                ids[i : i + 2] = [256 + k]
+            i += 1
+    return ids
+
+
+def _all_queries(scores, log_sum, values, grad, output):
+    return torch.exp(scores - log_sum[:, None]) * (grad @ values.T - (grad * output).sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "mistake"),
+    [
+        ("effects_of_many", _one_variable, "the difference above is between patched and clean"),
+        ("mean_of_real", _non_zero, "zeros are taken for padding"),
+        ("decoder_context", _second_layer, "the second layer asks"),
+        ("encode_word", _gone_through_once, "the word is gone through once, from left to right"),
+        ("encode_word", _as_sets, "a pair is joined in either order"),
+        ("score_gradient", _all_queries, "gradient times output is summed over all queries"),
+    ],
+)
+def test_one_slip_gets_one_name(name, answer, mistake):
+    assert check(name, answer).mistakes == (mistake,)
+
+
+def test_a_tiny_number_is_added_to_divisors_roots_and_logarithms_alone():
+    def code(x, y):
+        return (x * y).sum() / y.norm() + y.log() + torch.sqrt(x)
+
+    made = {ast.unparse(e.new) for e in code_of(code).edits(2)}
+    assert {text for text in made if "1e-06" in text} == {
+        "(x * y).sum() / (y.norm() + 1e-06)",
+        "(y + 1e-06).log()",
+        "torch.sqrt(x + 1e-06)",
+    }
+
+    def with_a_trick(x, valid_lens):
+        return _non_zero(x + 1e-6, valid_lens)
+
+    assert check("mean_of_real", with_a_trick).status != "right"
+
+
+def test_one_change_is_told_before_two_mistakes_of_which_one_only_turns_the_signs():
+    exercise = REGISTRY["effects_of_many"]
+    by_name = {m.name: m for m in exercise.mistakes}
+    turned = by_name["the difference below has the wrong sign"]
+    other = by_name["what is still missing is counted"]
+    assert turns_round(exercise, (turned, other))
+    assert not turns_round(exercise, (turned,))
+    assert not turns_round(exercise, (other, by_name["effects are cut off at 0 and 1"]))
+
+
+def test_nothing_depends_on_an_argument_is_told_first():
+    said = str(
+        check("effects_of_many", lambda clean, corrupted, patched: patched.mean(0) ** 3 - 7.3)
+    )
+    assert "does not change when `clean` changes; it should" in said
+    assert "does not depend on row" not in said

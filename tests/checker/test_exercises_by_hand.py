@@ -291,7 +291,7 @@ MISTAKES = [
     ("from_heads", merged_by_reshape, ["heads merged without the transpose"]),
     ("from_heads", merged_by_view, ["a transposed tensor is viewed"]),
     ("lengths_for_heads", tiled_lengths,
-     ["the mask is tiled over the heads in the wrong order"]),
+     ["the lengths are tiled over the heads in the wrong order"]),
     ("position_table", table_in_halves, ["all sines stand before all cosines"]),
     ("position_table", table_with_doubled_exponent, ["the exponent is 4i / d, not 2i / d"]),
     ("position_table", table_from_one, ["positions count from 1"]),

@@ -7,10 +7,13 @@ import torch
 import torch.nn.functional as F
 
 import course_utils.checker.repair as repair
-from course_utils.checker import check
+from course_utils.checker import catalogue, check
 from course_utils.checker.edits import code_of
 from course_utils.checker.exercise import REGISTRY
 from course_utils.checker.special_inputs import long_list, of_log_probs
+from course_utils.checker.stated_sizes import as_stated, in_range, ranges
+from course_utils.checker.widen import drawn, usual, widened
+from course_utils.models.attention import masked_softmax
 
 
 def by_the_loss(logits, targets, pad):
@@ -167,3 +170,42 @@ def test_a_number_that_was_copied_is_told_with_its_name():
     words = {e.words for e in code_of(sized).together()}
     assert "`d` is due, not one number, here and at 2 more places" in words
     assert not any(w.startswith("a name is due") for w in words)
+
+
+def test_whole_numbers_stay_in_the_range_that_is_stated():
+    with_ranges, counted = [], set()
+    for e in catalogue():
+        for i, value in enumerate(e.probes[0]):
+            if "len" in e.argument(i) and isinstance(value, torch.Tensor):
+                counted.add(e.name)
+        if e.kind == "value" or not any(ranges(e, args) for args in e.probes):
+            continue
+        with_ranges.append(e.name)
+        for args in (*e.probes, *drawn(e), *usual(e), *(args for _, args in widened(e))):
+            for i, (low, high) in ranges(e, args).items():
+                assert low <= torch.as_tensor(args[i]).min(), (e.name, args[i])
+                assert torch.as_tensor(args[i]).max() <= high, (e.name, args[i])
+    assert counted - {*with_ranges} == {"lengths_for_heads"}  # there no axis is counted
+    assert len(with_ranges) >= 8
+
+
+def test_lengths_are_cut_down_with_the_axis_that_they_count():
+    e = REGISTRY["decoder_context"]
+    hidden, outputs, _, score = e.probes[2]
+    beyond = hidden, outputs[:, :4], torch.tensor([0, 5]), score
+    assert ranges(e, beyond) == {2: (1, 4)}
+    assert not as_stated(e, beyond)
+    assert in_range(e, beyond)[2].tolist() == [1, 4]
+    assert as_stated(e, in_range(e, beyond))
+    reviews = torch.randn(1, 9, 2)
+    assert not as_stated(REGISTRY["ordered_pool"], (reviews, torch.tensor([9])))
+    assert as_stated(REGISTRY["ordered_pool"], (reviews[:, :8], torch.tensor([8])))
+
+
+def test_an_answer_that_relies_on_the_stated_range_is_right():
+    def decoder_context(hidden, outputs, lengths, score):
+        assert lengths.max() <= outputs.shape[1]
+        scores = score(hidden[-1].unsqueeze(1), outputs)
+        return torch.bmm(masked_softmax(scores, lengths), outputs).squeeze(1)
+
+    assert check("decoder_context", decoder_context).status == "right"

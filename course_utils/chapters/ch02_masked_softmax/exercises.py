@@ -292,7 +292,7 @@ def _from_lengths(
 def lengths_to_mask(lengths, num_keys):
     """True for the first `length` keys.
 
-    lengths: integers (B,) or (B, Tq), none above num_keys.
+    lengths: integers (B,) or (B, Tq), each from 0 to num_keys.
     Returns a boolean mask (B, 1, num_keys) or (B, Tq, num_keys).
     """
     positions = torch.arange(num_keys)  # (Tk,)
@@ -820,7 +820,8 @@ CAUSAL_MISTAKES = [
 def causal_and_padding(lengths, num_steps):
     """True where position q may look at position k: k is not later than q, and not padding.
 
-    lengths: integers (B,), num_steps: T. Returns a boolean mask (B, 1, T, T).
+    lengths: integers (B,), each from 1 to num_steps; num_steps: T.
+    Returns a boolean mask (B, 1, T, T).
     """
     positions = torch.arange(num_steps)  # (T,)
     causal = positions <= positions[:, None]  # (T, T)

@@ -439,16 +439,16 @@ def low_scores(queries, keys):
 
 def _context(
     hidden, outputs, lengths, score, *, query="top layer", hide="before", bound="<", shape="flat",
-    axis=-1, length="own",
+    axis=-1, length="own", values="outputs",
 ):  # fmt: skip
-    asked = {
+    asked = hidden[1] if query == "second layer" else {
         "top layer": hidden[-1],
         "bottom layer": hidden[0],
         "mean of layers": hidden.mean(0),
         "last sentence": hidden[:, -1],
         "first sentence": hidden[:, 0],
         "last encoder output": outputs[:, -1],
-    }[query]
+    }[query]  # fmt: skip
     scores = score(asked[:, None], outputs)[:, 0]  # (B, S)
     positions = torch.arange(outputs.shape[1])
     limit = lengths[:, None]
@@ -475,7 +475,8 @@ def _context(
         weights = torch.softmax(scores, dim=axis)
     if hide == "after":
         weights = weights * visible
-    parts = weights[..., None] * outputs  # (B, S, n)
+    averaged = outputs if values == "outputs" else asked[:, None]
+    parts = weights[..., None] * averaged  # (B, S, n)
     context = {"flat": parts.sum(1), "unsummed": parts, "mean": parts.mean(1)}
     return context["flat"][:, None] if shape == "with step" else context[shape]
 
@@ -502,6 +503,22 @@ def _context(
             "state",
             "hidden[0] is the first layer; the last one, hidden[-1], asks.",
             query="bottom layer",
+        ),
+        wrong(
+            "the second layer asks",
+            "state",
+            "hidden[1] is the top layer where there are two; hidden[-1] always is.",
+            query="second layer",
+        ),
+        wrong(
+            "the query is averaged, not the outputs",
+            "role of q, k, v",
+            "The weights belong to the encoder's outputs: what they average is outputs.",
+            values="query",
+            hide="before",
+            bound="<",
+            length="own",
+            axis=-1,
         ),
         wrong(
             "all layers ask together",
@@ -629,8 +646,8 @@ def decoder_context(hidden, outputs, lengths, score):
     """The context of one decoder step.
 
     hidden: (layers, B, n) state of the decoder, outputs: (B, S, n) of the encoder,
-    lengths: (B,) of the source, score(queries (B, 1, n), keys (B, S, n)) -> (B, 1, S).
-    Returns (B, n).
+    lengths: (B,) of the source, each from 1 to S,
+    score(queries (B, 1, n), keys (B, S, n)) -> (B, 1, S). Returns (B, n).
     """
     scores = score(hidden[-1][:, None], outputs)  # (B, 1, S)
     visible = torch.arange(outputs.shape[1]) < lengths[:, None, None]  # (B, 1, S)

@@ -312,7 +312,7 @@ def _repeat(lengths, num_heads, *, order="interleaved", amount="kept"):
     ],
     mistakes=[
         wrong(
-            "the mask is tiled over the heads in the wrong order",
+            "the lengths are tiled over the heads in the wrong order",
             "head layout",
             "repeat gives [2, 3, 2, 3]; all heads of one sentence stand together, so [2, 2, 3, 3].",
             order="tiled",

@@ -29,7 +29,7 @@ def _normalise(
     squares = (x if var == "of x" else x - mean).square()
     count = squares.numel() // squares.mean(over).numel()
     count = {"unbiased": count - 1, "sum": 1}.get(var, count)
-    variance = squares.sum(over, keepdim=True) / count
+    variance = squares.mean() if var == "of all" else squares.sum(over, keepdim=True) / count
     if var == "absolute":
         variance = (x - mean).abs().mean(over, keepdim=True).square()
     inside = variance + {"inside": eps, "squared": eps**2}.get(eps_at, 0.0)
@@ -153,6 +153,14 @@ def _token_by_token(x, gamma, beta, eps):
             "norm statistics",
             "Without an axis the statistics run over everything; each token needs its own.",
             over=(0, 1, 2),
+        ),
+        wrong(
+            "there is one variance for the whole batch",
+            "norm statistics",
+            "mean() without an axis runs over everything; each token has a variance of its own.",
+            var="of all",
+            over=(-1,),
+            centre="yes",
         ),
         wrong(
             "the root of the variance is not taken",

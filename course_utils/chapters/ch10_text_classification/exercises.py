@@ -396,12 +396,15 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
         return x.masked_fill(~mask, float("-inf")).amax(1)
     if pool == "features":
         return kept.mean(2)
+    if pool == "one number":
+        return (kept.sum((1, 2)) / mask.sum((1, 2)) / d)[:, None].expand(-1, d)
     if pool == "batch":
         return kept.sum((0, 1)) / valid_lens.sum()
     if pool == "wrong axis":  # an error, unless there are as many reviews as features
         return kept.sum(1) / valid_lens
     counts = {"mean": mask.sum(1), "padded": steps, "sum": 1, "by features": d}
     counts |= {"by reviews": batch, "by the longest": valid_lens.max()}
+    counts |= {"by numbers": (kept != 0).sum(1), "by rows": (kept != 0).any(-1).sum(1)[:, None]}
     return kept.sum(1) / counts[pool]
 
 
@@ -418,6 +421,7 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
     reference=_mean,
     probes=[
         (torch.tensor([[[1.0, 2.0], [3.0, 6.0], [9.0, 7.0]]]), torch.tensor([2])),
+        (torch.tensor([[[6.0, 0.0], [0.0, 0.0], [3.0, 1.0]]]), torch.tensor([3])),
         (*draw(1003, (3, 5, 2)), torch.tensor([4, 5, 1])),
         (*draw(1004, (2, 4, 3)), torch.tensor([3, 2])),
         (
@@ -453,6 +457,19 @@ def _mean(x, valid_lens, *, real="tokens", hide="fill", pool="mean", extra=0):
             "averaging",
             "The mean is taken over tokens, so count tokens.",
             pool="by features",
+        ),
+        wrong(
+            "zeros are taken for padding",
+            "averaging",
+            "A real token may hold zeros, and counts all the same: divide by valid_lens.",
+            {"pool": "by rows"},
+            pool="by numbers",
+        ),
+        wrong(
+            "all features share one mean",
+            "averaging",
+            "Each feature has a mean of its own: the mean runs over the tokens alone.",
+            pool="one number",
         ),
         wrong(
             "padding is multiplied by 0",
@@ -1203,7 +1220,7 @@ def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
 def ordered_pool(x, valid_lens):
     """One vector per review, for which the order of the outputs counts.
 
-    x: (B, T, d), valid_lens: (B,) integers from 1 to T. Returns (B, d).
+    x: (B, T, d), valid_lens: (B,) integers from 1 to T. T is at most 8. Returns (B, d).
     """
     # One of many: the weight of a place is its number, counted from 1.
     places = torch.arange(x.shape[1])

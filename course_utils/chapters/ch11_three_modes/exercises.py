@@ -1637,7 +1637,7 @@ def _prefix_by_filling(prefix_lens, num_steps):
 def prefix_mask(prefix_lens, num_steps):
     """The mask of a prefix language model, True = may look.
 
-    prefix_lens: (B,), num_steps: T. Returns a boolean (B, 1, T, T).
+    prefix_lens: (B,), each from 0 to num_steps; num_steps: T. Returns a boolean (B, 1, T, T).
     """
     keys = torch.arange(num_steps)  # (T,)
     source = keys < prefix_lens[:, None, None, None]  # (B, 1, 1, T)

@@ -13,7 +13,7 @@ NOTEBOOK = "15_mistakes_clinic"
 
 
 def _any_width(max_len, d_model, *, last="sine", order="alternate", exponent="width", first=0,
-               cosines_at="pair"):  # fmt: skip
+               cosines_at="pair", base=10000.0):  # fmt: skip
     even = torch.arange(0, d_model, 2)
     sizes = {
         "width": d_model,
@@ -25,7 +25,7 @@ def _any_width(max_len, d_model, *, last="sine", order="alternate", exponent="wi
     }
     size = sizes[exponent]
     position = torch.arange(first, first + max_len)[:, None]
-    angles = position * 10000.0 ** (-even / size)
+    angles = position * base ** (-even / size)
     table = torch.zeros(max_len, d_model)
     sines, cosines = (1, 0) if order == "swapped" else (0, 1)
     if order == "blocks" and last == "zero":
@@ -43,10 +43,11 @@ def _any_width(max_len, d_model, *, last="sine", order="alternate", exponent="wi
         table = torch.zeros(max_len, 2 * len(even))
         table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
         return table
-    turned = position * 10000.0 ** (-(even + 1) / size) if cosines_at == "own" else angles
+    turned = position * base ** (-(even + 1) / size) if cosines_at == "own" else angles
     if last == "left out":
         table = table[:, : d_model - d_model % 2]
-    for start, values in ((sines, angles.sin()), (cosines, turned.cos())):
+    of_columns = [angles, turned]
+    for start, values in ((sines, of_columns[sines].sin()), (cosines, of_columns[cosines].cos())):
         room = table[:, start::2].shape[1]
         table[:, start::2] = values[:, :room]
     if d_model % 2 and last == "zero":
@@ -151,6 +152,13 @@ def _width_cut_from_a_wider_one(rows, width):
             "The exponent divides by d itself: a table of d + 1 columns, cut to d, has other "
             "frequencies.",
             exponent="rounded up",
+        ),
+        wrong(
+            "the base is not 10000",
+            "frequency",
+            "The lowest frequency is near 1 / 10000, whatever the width.",
+            {"base": 100000.0},
+            base=1000.0,
         ),
         wrong(
             "the 2 in the exponent is missing",

@@ -209,9 +209,9 @@ def attention_in_one_line(Q, K, V, mask):
 def _shapes(B, Tq, Tk, d_model, h, *, size="share", order="heads first", scores="Tq Tk",
             merged="d_model", length="Tq", maps="per head"):  # fmt: skip
     d = {"share": d_model // h, "whole": d_model, "heads": h, "float": d_model / h}[size]
-    queries = {"heads first": (B, h, Tq, d), "not split": (B, Tq, d_model)}.get(
-        order, (B, Tq, h, d)
-    )
+    queries = {
+        "heads first": (B, h, Tq, d), "not split": (B, Tq, d_model), "whole": (B, h, Tq, d_model)
+    }.get(order, (B, Tq, h, d))  # fmt: skip
     rows = {"Tq Tk": (Tq, Tk), "Tk Tq": (Tk, Tq), "Tq Tq": (Tq, Tq), "d d": (d, d)}[scores]
     joined = {"d_model": d_model, "one head": d, "h": h, "h times d": h * d}.get(merged)
     out, rows_of_heads = {"Tq": (Tq, Tq), "Tk": (Tk, Tk), "heads": (Tq, Tk)}[length]
@@ -275,6 +275,12 @@ def play_shapes(answer, B, Tq, Tk, d_model, h):
             "head layout",
             "Asked are the queries after the split: (B, h, Tq, d_model / h).",
             order="not split",
+        ),
+        wrong(
+            "the queries of a head are as wide as the model",
+            "head layout",
+            "The split leaves d_model / h features to each head, in the queries as well.",
+            order="whole",
         ),
         wrong(
             "rows and columns of the scores are swapped",

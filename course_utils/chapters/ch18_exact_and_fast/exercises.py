@@ -644,6 +644,7 @@ def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", m
         "saved": lambda: torch.exp(scores - log_sum[:, None]),
         "tile": lambda: scores.softmax(-1),
         "powers": lambda: torch.exp(scores),
+        "over the logarithm": lambda: torch.exp(scores) / log_sum[:, None],
         "turned": lambda: torch.exp(log_sum[:, None] - scores),
     }[weights]()
     d_w = grad @ values.T
@@ -652,6 +653,7 @@ def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", m
         "tile": lambda: (w * d_w).sum(-1, keepdim=True),
         "none": lambda: torch.zeros(len(grad), 1),
         "average": lambda: (grad * output).mean(-1, keepdim=True),
+        "all queries": lambda: (grad * output).sum(),
         "own": lambda: w * d_w,
         "plain": lambda: d_w.mean(-1, keepdim=True),
     }[mean]()
@@ -694,6 +696,12 @@ def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", m
             weights="powers",
         ),
         wrong(
+            "the powers are divided by the logarithm of the sum",
+            "log probabilities",
+            "The log-sum-exp is a logarithm: subtract it before exp is taken.",
+            weights="over the logarithm",
+        ),
+        wrong(
             "the log-sum-exp has the wrong sign",
             "log probabilities",
             "The weight is exp(score - log-sum-exp), at most 1.",
@@ -724,6 +732,12 @@ def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", m
             "averaging",
             "A dot product is a sum over the features.",
             mean="average",
+        ),
+        wrong(
+            "gradient times output is summed over all queries",
+            "gradient",
+            "It is one number for each query: sum over the features alone, the last axis.",
+            mean="all queries",
         ),
         wrong(
             "each score is taken to move its own weight only",

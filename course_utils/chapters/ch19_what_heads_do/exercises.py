@@ -11,12 +11,15 @@ from course_utils.checker.probes import draw
 NOTEBOOK = "19_what_heads_do"
 
 
-def _shifted(T, *, back=1, strength=30.0, sign=1):
+def _shifted(T, *, back=1, strength=30.0, sign=1, first="its own"):
     W_q = torch.zeros(T, T)
     for t in range(T):
         if 0 <= t - back < T:
             W_q[t, t - back] = sign * strength
-    return W_q, torch.eye(T)
+    W_k = torch.eye(T)
+    if first == "all":
+        W_k[0] = 1.0
+    return W_q, W_k
 
 
 def _where_it_looks(answer, T):
@@ -77,6 +80,13 @@ def _where_it_looks(answer, T):
             sign=1,
         ),
         wrong(
+            "the first place fits every query",
+            "score",
+            "The key of place 0 must fit query 1 alone: one number in its row.",
+            first="all",
+            back=1,
+        ),
+        wrong(
             "the weights are too soft",
             "scale",
             "The best key leads by too little: scores have to differ by far more than 1.",
@@ -125,6 +135,10 @@ def _back(
     if over == "wrapped" or start == "as without the slip":
         query = torch.arange(0 if over == "wrapped" else first, T)
         weight = map[:, :, query, (query - direction * distance) % T]
+    if at == "any":
+        weight = map[:, :, distance:, : T - distance].mean(-1)
+    if at == "the largest":
+        weight = map[:, :, distance:].amax(-1)
     found = {"mean": weight.mean(-1), "sum": weight.sum(-1), "largest": weight.amax(-1)}[queries]
     if over == "all":
         found = found * weight.shape[-1] / T
@@ -199,6 +213,25 @@ def _maps(seed, *shape):
             "averaging",
             "Of each query only the key exactly `distance` places before it counts.",
             at="and farther",
+        ),
+        wrong(
+            "a whole block of the map is averaged",
+            "averaging",
+            "Cutting off rows and columns leaves a block; of each row only the key `distance` "
+            "places before the query counts.",
+            at="any",
+            direction=1,
+            over="those that have it",
+            start="at distance",
+        ),
+        wrong(
+            "the largest weight of each query counts",
+            "averaging",
+            "It may lie on any key: take the one `distance` places before the query.",
+            at="the largest",
+            direction=1,
+            over="those that have it",
+            start="at distance",
         ),
         wrong(
             "the heads are averaged, too",
@@ -602,12 +635,13 @@ def _recovered(
     c, w, p = clean.mean(), corrupted.mean(), patched.mean(0)
     if average == "median":
         c, w, p = clean.median(), corrupted.median(), patched.median(0).values
-    gained = {"from corrupted": p - w, "from clean": c - p, "from zero": p, "size": (p - w).abs()}[
-        count
-    ]
+    gained = {
+        "from corrupted": p - w, "from clean": c - p, "to clean": p - c, "from zero": p,
+        "size": (p - w).abs(),
+    }[count]  # fmt: skip
     whole = {
         "whole": c - w, "clean": c, "nothing": 1.0, "turned": w - c, "size": (c - w).abs(),
-        "sizes": (clean - corrupted).abs().mean(),
+        "sizes": (clean - corrupted).abs().mean(), "patched": p - c,
     }[by]  # fmt: skip
     share = gained / whole
     return share.clamp(0, 1) if cut else share
@@ -655,6 +689,18 @@ def _runs(seed, B, layers, T):
             "importance",
             "The effect is what came back: patched minus corrupted.",
             count="from clean",
+        ),
+        wrong(
+            "the difference above is between patched and clean",
+            "importance",
+            "What came back counts from the corrupted answer: patched minus corrupted.",
+            count="to clean",
+        ),
+        wrong(
+            "the difference below is between patched and clean",
+            "importance",
+            "Below stands the whole way, clean minus corrupted, the same for every patch.",
+            by="patched",
         ),
         wrong(
             "the corrupted answer is not subtracted above",

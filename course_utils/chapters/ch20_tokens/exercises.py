@@ -25,7 +25,7 @@ def _merged(
         two = (ids[i], ids[i + 1])
         return two == tuple(pair) or order == "any" and two == tuple(pair)[::-1]
 
-    found = [i for i in range(len(ids) - 1) if fits(i)]
+    found = [i for i in range(len(ids) - 1 - (where == "but the last")) if fits(i)]
     if start != "overlapping":
         free, chosen = set(), []
         for i in found if start == "left" else found[::-1]:
@@ -449,11 +449,32 @@ def _encoded(
                     out.append(pieces[piece] - 256 + first if n > 1 else word[i])
                     i += n
                     break
+    elif choose == "once through":
+        out, i = list(word), 0
+        while i < len(out) - 1:
+            if (pair := tuple(out[i : i + 2])) in ranks:
+                out[i : i + 2] = [first + ranks[pair]]
+            else:
+                i += 1
+    elif choose == "unknown first":
+        out = list(word)
+        while len(out) > 1:
+            pair = min(zip(out, out[1:]), key=lambda pair: ranks.get(pair, 0))
+            if pair not in ranks:
+                break
+            out = _merged(out, pair, first + ranks[pair], where=where)
     elif choose == "backwards" or where == "first" or at != "all":
         out, numbers = list(word), range(len(merges))
-        form = {"last id lost": {"end": "lost"}, "from the right": {"start": "right"}}.get(at, {})
+        form = {
+            "last id lost": {"end": "lost"},
+            "from the right": {"start": "right"},
+            "second kept": {"start": "overlapping", "second": "kept"},
+            "second kept, end lost": {"start": "overlapping", "second": "kept", "end": "lost"},
+            "either order": {"order": "any"},
+            "last pair missed": {"where": "but the last"},
+        }.get(at, {})
         for k in reversed(numbers) if choose == "backwards" else numbers:
-            before, out = out, _merged(out, merges[k], first + k, where=where, **form)
+            before, out = out, _merged(out, merges[k], first + k, **{"where": where} | form)
             if rounds == "one" and out != before:
                 break
     else:
@@ -499,6 +520,16 @@ def _encoded(
             choose="leftmost",
         ),
         wrong(
+            "the word is gone through once, from left to right",
+            "merges",
+            "The merge learned first goes first, wherever it stands; and what it made may fit what "
+            "stands before it.",
+            choose="once through",
+            where="all",
+            at="all",
+            rounds="all",
+        ),
+        wrong(
             "the pair that is most frequent in the word is merged first",
             "merges",
             "Frequency decides while merges are learned; to encode, only their order counts.",
@@ -531,6 +562,42 @@ def _encoded(
             "A loop over pairs ends one id early: an id at the end that joins no pair stays.",
             at="last id lost",
             choose="first learned",
+        ),
+        wrong(
+            "the second id of each pair stays",
+            "merges",
+            "Go on two ids behind a pair that was joined, and keep an id at the end that "
+            "joins none.",
+            {"at": "second kept, end lost"},
+            at="second kept",
+            choose="first learned",
+            where="all",
+        ),
+        wrong(
+            "the last pair of the word is not looked at",
+            "off by one",
+            "Of n ids the last pair begins at n - 2: let the loop run over range(n - 1).",
+            at="last pair missed",
+            choose="first learned",
+            where="all",
+        ),
+        wrong(
+            "a pair is joined in either order",
+            "merges",
+            "(1, 2) and (2, 1) are two pairs: compare both places in turn.",
+            at="either order",
+            choose="first learned",
+            where="all",
+        ),
+        wrong(
+            "a pair that is no merge comes first of all",
+            "merges",
+            "ranks.get(pair, 0) puts it before the merges, and the loop ends: give it math.inf.",
+            {"where": "first"},
+            choose="unknown first",
+            where="all",
+            at="all",
+            rounds="all",
         ),
         wrong(
             "each merge runs from right to left",

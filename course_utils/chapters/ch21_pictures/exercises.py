@@ -395,6 +395,8 @@ def _mean(
     count = keep.sum(1, keepdim=True) if divide == "real" else keep.shape[1]
     if divide == "not 0":
         count = (patches * keep[..., None] != 0).sum(1)
+    if divide == "not a row of 0":
+        count = (patches * keep[..., None] != 0).any(-1).sum(1, keepdim=True)
     return total / count
 
 
@@ -414,6 +416,10 @@ def _mean(
     probes=[
         (
             torch.tensor([[[9.0, 9.0], [1.0, 0.0], [3.0, 4.0], [50.0, 60.0]]]),
+            torch.tensor([[True, True, False]]),
+        ),
+        (
+            torch.tensor([[[9.0, 9.0], [0.0, 0.0], [3.0, 4.0], [50.0, 60.0]]]),
             torch.tensor([[True, True, False]]),
         ),
         (*draw(5, (2, 5, 3)), torch.tensor([[True] * 4, [False, True, False, True]])),
@@ -452,6 +458,7 @@ def _mean(
             "numbers that are 0 are not counted",
             "averaging",
             "A real patch may hold a 0: count where `real` is True, not what differs from 0.",
+            {"divide": "not a row of 0"},
             divide="not 0",
         ),
         wrong(
