@@ -26,16 +26,32 @@ def own_arguments(exercise: Exercise, args: tuple) -> list[tuple[str, Any]]:
     names = list(inspect.signature(exercise.solution).parameters)
     if {*names} <= {exercise.argument(i) for i in range(len(args))}:
         return []
+    calls, _ = _calls(exercise, args)
+    plain = len(calls) == 1 and all(isinstance(x, _PLAIN) for x in calls[0])
+    several = plain and not all(isinstance(x, FunctionType) for x in calls[0])
+    return list(zip(names, calls[0])) if several else []
+
+
+def one_call(exercise: Exercise, args: tuple, k: int) -> list[tuple[str, Any]]:
+    """What call `k` of an answer is given where `play` lists the results of several calls."""
+    if exercise.kind != "function" or exercise.play is call:
+        return []
+    calls, results = _calls(exercise, args)
+    listed = isinstance(results, list) and len(results) == len(calls) > 1
+    if not listed or not all(isinstance(x, _PLAIN) for x in calls[k]):
+        return []
+    return list(zip(inspect.signature(exercise.solution).parameters, calls[k]))
+
+
+def _calls(exercise: Exercise, args: tuple) -> tuple[list[tuple], Any]:
+    """What the solution is given, call by call, and what comes out of them."""
     calls: list[tuple] = []
 
     def noting(*given):
         calls.append(fresh(given))
         return exercise.solution(*given)
 
-    outcome(exercise.play, noting, args, 0)
-    plain = len(calls) == 1 and all(isinstance(x, _PLAIN) for x in calls[0])
-    several = plain and not all(isinstance(x, FunctionType) for x in calls[0])
-    return list(zip(names, calls[0])) if several else []
+    return calls, outcome(exercise.play, noting, args, 0)
 
 
 @functools.cache

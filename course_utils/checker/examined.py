@@ -7,12 +7,13 @@ from typing import Any
 
 from torch import Tensor
 
-from course_utils.checker.exercise import Exercise, Mistake
+from course_utils.checker.exercise import Exercise, Mistake, call
 from course_utils.checker.generic_inputs import part_of
 from course_utils.checker.runner import Run, Session, outcome, run_answer
+from course_utils.checker.smaller import smaller
 from course_utils.checker.values import Gap, Raised, gap, numbers_in
 from course_utils.checker.verdict import Case, asks_for_a_set, outcome_of, typed
-from course_utils.checker.widen import FAR, doubled, smaller, usual, widened
+from course_utils.checker.widen import FAR, doubled, drawn, usual, widened
 
 _SEEN = 0.02  # a difference that is seen in few digits, as a part of the largest number
 _TO_WIDEN = 1.2  # seconds that must be left for all the widened inputs
@@ -50,13 +51,15 @@ class Examined:
     def _telling(self, named: tuple[Mistake, ...] = ()) -> int:
         """The input to show: one that raises, else one whose form differs, else the smallest.
 
-        Of two mistakes both show on it.
+        Of two mistakes both show on it, and of one in another form its plain form as well.
         """
         alone = [(m,) for m in named if len(named) > 1]
+        plain = [self._plain(m) for m in named]
         wrong = [i for i, g in enumerate(self.gaps) if g.size > 1]
         return min(
             wrong,
             key=lambda i: (
+                any(gap(outcome_of(self.exercise, m, i), self.due[i]).size <= 1 for m in plain),
                 any(gap(outcome_of(self.exercise, m, i), self.given[i]).size <= 1 for m in alone),
                 not isinstance(self.given[i], Raised),
                 not self.gaps[i].of_form,
@@ -65,6 +68,10 @@ class Examined:
                 numbers_in(self.exercise.probes[i]),
             ),
         )
+
+    def _plain(self, mistake: Mistake) -> tuple[Mistake, ...]:
+        """The plain form of a mistake, the first under its name."""
+        return (next(m for m in self.exercise.mistakes if m.name == mistake.name),)
 
     def _holds(self, some: tuple[Mistake, ...], part: Any = None) -> bool:
         """Whether mistakes that explain the probes explain further inputs as well.
@@ -90,13 +97,15 @@ class Examined:
         if exercise.kind == "value":
             return []
         small = itertools.islice(smaller(exercise, exercise.probes[self._telling()]), _SEVERAL)
-        inputs = [*usual(exercise), *small, *usual(exercise, FAR), *usual(exercise, 4 * FAR)]
+        others = drawn(exercise) if exercise.play is call else ()
+        ordinary = usual(exercise) or others
+        inputs = [*ordinary, *small, *usual(exercise, FAR), *usual(exercise, 4 * FAR)]
         large = len(inputs) - len(usual(exercise, FAR)) - len(usual(exercise, 4 * FAR))
         rows = zip(inputs, self._right(inputs), self._values(inputs))
         return [
             (args, due, came, k < large)
             for k, (args, due, came) in enumerate(rows)
-            if not len(usual(exercise)) <= k < large or gap(due, came).size > 1
+            if not len(ordinary) <= k < large or gap(due, came).size > 1
         ]
 
     def _right(self, inputs: list[tuple], mistakes: tuple[Mistake, ...] = ()) -> list[Any]:
@@ -153,8 +162,10 @@ class Examined:
             if not values or isinstance(values[0], Raised) != isinstance(given, Raised):
                 continue
             (due,), alone = self._right([args]), [(m,) for m in named if len(named) > 1]
+            plain = [self._plain(m) for m in named]
             less = gap(due, values[0])
             both = all(gap(*self._right([args], m), values[0]).size > 1 for m in alone)
+            both &= all(gap(*self._right([args], m), due).size > 1 for m in plain)
             if less.size > 1 and bool(less.fact) == bool(found.fact) and both:
                 made = Case(args, due, values[0], less.index), less
                 if not nearly(due, values[0], _SEEN):

@@ -26,6 +26,7 @@ from course_utils.checker.shown import number
 from course_utils.checker.values import gap
 from course_utils.checker.wording import in_words
 
+_FEW = 8  # different whole numbers: fewer are all off by one sum by chance
 _MOST = 2  # sentences that are shown
 _POWERS = (("", 1), ("1 / ", -1), ("the root of ", 0.5), ("1 / the root of ", -0.5))
 
@@ -120,6 +121,9 @@ def one_sum(trial: Trial) -> str | None:
     """All numbers too large by one sum."""
     pairs = _flat(trial)
     shifts = torch.cat([b - a for a, b in pairs] or [torch.zeros(1)])
+    due = torch.cat([a for a, _ in pairs] or [shifts]).unique()
+    if len(due) < (_FEW if due.equal(due.round()) else 2):
+        return None
     if shifts.max() - shifts.min() < 1e-4 < shifts[0].abs():
         amount = number(abs(shifts[0].item()))
         return f"every number is {amount} too {'large' if shifts[0] > 0 else 'small'}"
@@ -138,14 +142,33 @@ def _is_mask(value: Any) -> bool:
 
 
 def axes_exchanged(trial: Trial) -> str | None:
-    """Two axes of one tensor stand the other way round."""
+    """Two axes of one tensor stand the other way round; this must show."""
     if not all(isinstance(x, Tensor) and x.dim() > 1 for pair in trial.pairs for x in pair):
         return None
     least = min(a.dim() for a, _ in trial.pairs)
     for i, j in itertools.combinations(range(-least, 0), 2):
-        if all(gap(a.transpose(i, j), b).size <= 1 for a, b in trial.pairs):
+        turned = [(a.transpose(i, j), a, b) for a, b in trial.pairs]
+        if all(gap(t, b).size <= 1 for t, _, b in turned) and not any(
+            gap(t, a).size <= 1 for t, a, _ in turned
+        ):
             return f"axes {i} and {j} of the result are exchanged"
     return None
+
+
+def one_order(trial: Trial) -> str | None:
+    """One half of a result that is due the same on both sides of its diagonal."""
+    squares = [(a, b) for a, b in trial.pairs if isinstance(a, Tensor) and _is_symmetric(a)]
+    if len(squares) < len(trial.pairs) or any(gap(*pair).of_form for pair in squares):
+        return None
+    for half in (torch.triu, torch.tril):
+        if all(gap(half(a), b).size <= 1 for a, b in squares):
+            return "a pair is given in one order only: [i, j] and [j, i] are due alike"
+    return None
+
+
+def _is_symmetric(value: Tensor) -> bool:
+    square = value.dim() > 1 and value.shape[-1] == value.shape[-2]
+    return square and value.equal(value.mT)
 
 
 def same_numbers(trial: Trial) -> str | None:
@@ -238,11 +261,13 @@ FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
     one_sum,
     inverted,
     axes_exchanged,
+    one_order,
     same_numbers,
     sums_of_rows,
     right_parts,
     some_inputs,
 )
 OF_ARGUMENTS = (no_influence, rows_mixed_up, some_inputs)  # name arguments of `play`
-EXACT = (plain_factor, one_sum, inverted, axes_exchanged)  # what may be said beside a known mistake
+# what may be said beside a known mistake
+EXACT = (plain_factor, one_sum, inverted, axes_exchanged, one_order)
 OF_FORM = (lost_axes,)  # what is told where a shape is wrong

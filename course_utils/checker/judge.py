@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.checker.by_part import name_each_part, name_three, what_does_not_hold
-from course_utils.checker.called_with import may_borrow, own_arguments, things_due
+from course_utils.checker.called_with import may_borrow, one_call, own_arguments, things_due
 from course_utils.checker.causes import stops_where, told
 from course_utils.checker.examined import Examined, nearly
 from course_utils.checker.exercise import Exercise, Mistake
@@ -21,7 +21,7 @@ from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
 from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
 from course_utils.checker.repair import inputs_from, repair
 from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
-from course_utils.checker.shown import first_difference, number, show, truths
+from course_utils.checker.shown import first_difference, is_of_another_form, number, show, truths
 from course_utils.checker.source import WORDS, is_untouched
 from course_utils.checker.values import Gap, Raised, gap
 from course_utils.checker.verdict import (
@@ -241,7 +241,8 @@ class _Judge(Examined):
             if case.args is not self.exercise.probes[i]:  # told as it comes on what is shown
                 run = next(iter(self._play([case.args])), run)
             self.facts = [*_error_facts(run), stops_where(self.exercise, self.given), *self.facts]
-            return self._wrong(case, "error", measured=[change] if change else [])
+            status = "wrong" if is_of_another_form(case.given) else "error"
+            return self._wrong(case, status, measured=[change] if change else [])
         told = truths(case.expected, case.given)
         self.facts[:0] = told or ([found.fact] if found.fact else [])
         if not found.fact and all(nearly(*pair) for pair in zip(self.due, self.given)):
@@ -253,7 +254,8 @@ class _Judge(Examined):
             measured = findings(trial, self.end, OF_FORM if found.of_form else None)
             if measured and found.of_form and "squeeze" in self.session.watch.calls:
                 self.facts.append("`squeeze()` without a number takes all axes of size 1 away")
-        if found.index and not found.fact and not change:
+        alone = found.index and one_call(self.exercise, case.args, found.index[0])
+        if found.index and not found.fact and not change and not alone:
             self.facts.insert(0, first_difference(case.expected, case.given, found.index))
         return self._wrong(case, measured=measured)
 
@@ -283,13 +285,18 @@ class _Judge(Examined):
             if time.process_time() > self.end:
                 break
             made = self._right(trial.inputs, (mistake,))
-            if any(isinstance(x, Raised) for x in made):
+            also = self._right(self.exercise.probes, (mistake,))
+            if any(isinstance(x, Raised) for x in (*made, *also)):
                 continue
-            if said := findings(dataclasses.replace(trial, due=made), self.end, EXACT):
+            shown = tuple(zip(self.exercise.probes, also, self.given))
+            known = dataclasses.replace(trial, due=made, shown=shown)
+            if said := findings(known, self.end, EXACT):
                 name = mistake.name[:1].upper() + mistake.name[1:]
                 return f"two things together give this. {name}: {mistake.why} And {said[0]}"
         return ""
 
 
 def _error_facts(run: Run) -> list[str]:
+    if is_of_another_form(run.value):
+        return [run.value.message]
     return [f"it raised {show(run.value)}", run.where, *run.tips]

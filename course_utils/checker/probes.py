@@ -4,8 +4,14 @@ No two sizes of a probe are equal where it can be helped, queries differ from ke
 numbers are of order one, so that a missing scale or a wrong softmax moves the result far.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
+
+
+class NotAsAsked(Exception):
+    """What an answer returned is not of the form that its exercise asks; the message says how."""
 
 
 def draw(seed: int, *shapes: tuple[int, ...], scale: float = 1.0) -> tuple[Tensor, ...]:
@@ -14,6 +20,23 @@ def draw(seed: int, *shapes: tuple[int, ...], scale: float = 1.0) -> tuple[Tenso
     return tuple(
         (torch.randn(shape, generator=generator) * scale).round(decimals=2) for shape in shapes
     )
+
+
+def as_asked(value: Any, what: str, shape: tuple[int, ...]) -> Tensor:
+    """What an answer returned, for a `play` that measures it.
+
+    Args:
+        what: is due, "a tensor (N,)".
+        shape: that it must have.
+
+    Raises:
+        NotAsAsked: it is no tensor, or has another shape.
+    """
+    if not isinstance(value, Tensor):
+        raise NotAsAsked(f"{what} is due, and a result of type {type(value).__name__} came back")
+    if value.shape != shape:
+        raise NotAsAsked(f"{what} is due, here {shape}, and {(*value.shape,)} came back")
+    return value
 
 
 def far_below(*shape: int, step: float = 25.0, lowest: float = -3e6) -> Tensor:

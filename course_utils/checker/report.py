@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from course_utils.checker import source
-from course_utils.checker.called_with import own_arguments
+from course_utils.checker.called_with import one_call, own_arguments
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.shown import number, show
 from course_utils.checker.values import Raised, gap, numbers_in
@@ -129,14 +129,19 @@ class Result:
         if self.exercise.kind == "value":  # the right value is not given away
             small = isinstance(case.given, float) and 0 < abs(case.given) < 1e-3
             return [("given", f"{case.given:.4g}" if small else show(case.given))]
-        own = own_arguments(self.exercise, case.args)
+        expected, given, index = case.expected, case.given, case.index
+        many = isinstance(expected, list) and isinstance(given, list) and index
+        own = one_call(self.exercise, case.args, index[0]) if many else []
+        if own:
+            expected, given, index = expected[index[0]], given[index[0]], index[1:]
+        own = own or own_arguments(self.exercise, case.args)
         named = own or [(self.exercise.argument(i), arg) for i, arg in enumerate(case.args)]
         rows = [(name, self._argument(arg)) for name, arg in named]
         if self.status != "time":
-            expected, given, equal = _without_equal_parts(case.expected, case.given)
+            expected, given, equal = _without_equal_parts(expected, given)
             equal = [part for part in equal if part in self.verdict.held]
-            rows.append(("expected", show(expected, case.index)))
-            rows.append(("given", show(given, case.index)))
+            rows.append(("expected", show(expected, index)))
+            rows.append(("given", show(given, index)))
             rows += [("right already", ", ".join(equal))] if equal else []
         return rows
 

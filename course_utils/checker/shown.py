@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from course_utils.checker.probes import NotAsAsked
 from course_utils.checker.values import Opaque, Raised, article, gap
 from course_utils.checker.wording import in_words
 
@@ -53,12 +54,19 @@ def show(value: Any, index: tuple = (), most: int = 48) -> str:
     if isinstance(value, Opaque):
         return article(value)
     if isinstance(value, Raised):
+        if is_of_another_form(value):
+            return "something of another form"
         return f"{value.type_name}: {value.message}"
     if callable(value):
         name = getattr(value, "__name__", "")
         return f"{name if name.isidentifier() else 'a function'}(...)"
     text = number(value) if isinstance(value, (bool, int, float)) else repr(value)
     return text if len(text) <= _TEXT else text[:_TEXT] + " ..."
+
+
+def is_of_another_form(value: Any) -> bool:
+    """Whether what an answer returned could not be measured, without an error of its own."""
+    return isinstance(value, Raised) and value.type_name == NotAsAsked.__name__
 
 
 def _holds_tensors(value: Any) -> bool:

@@ -7,15 +7,17 @@ import itertools
 import math
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
-from course_utils.checker.resized import is_order, sums_to_one, with_gaps, without_gaps
+from course_utils.checker.resized import ids_in, is_order, sums_to_one, with_gaps, without_gaps
+from course_utils.checker.runner import outcome
 from course_utils.checker.stated_sizes import ranges
+from course_utils.checker.values import gap
 
 _LIMIT = re.compile("allow|limit|thresh|toler|edge|bound")
 _GRID = 64  # of numbers beside a limit: sums and differences of its parts have no rounding
@@ -24,6 +26,14 @@ _CHOICE = re.compile(r"topk|sort|argm|\bmax\(")
 _VERY_UNLIKELY = -120.0  # the logarithm of a probability
 _ABOVE = 120.0  # the other logits: in float32 the softmax gives them 0
 _LONG = 60  # entries
+_SHARE = r"(?:an? |the )?(?:probability|share|number in 0\.\.1|number from 0 to 1)"
+_LOW = 256.0  # below 0: lower than any number that is put for "very low"
+_LABEL = 1000  # where ids are labels, they may be as large
+_CHARACTERS = {
+    "a character of four bytes": "\N{BREAD}",
+    "a letter whose accent stands apart": "e\N{COMBINING ACUTE ACCENT}",
+    "a letter that is shorter when it is small": "\N{KELVIN SIGN}",
+}
 _AWAY = 4096.0  # from 0: a square of such numbers has no digits left for a small difference
 
 
@@ -117,6 +127,49 @@ def long_list(value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
         yield f"has {len(long)} entries", long + later if is_order(value) else long
 
 
+def of_shares(exercise: Exercise, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A probability, or a number that may be 0 to 1, at its ends."""
+    text = " ".join(f"{exercise.solution.__doc__}".split())
+    if type(value) is float and 0 < value < 1 and re.search(rf"\b{name}: {_SHARE}", text):
+        yield "is 0", 0.0
+        yield "is 1", 1.0
+
+
+def of_scores(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Scores or logits that are all far below 0; their differences are exact."""
+    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
+    if floats and re.search("logit|score", name) and (value < 0).any() and (value > 0).any():
+        yield f"is near -{_LOW:.0f} throughout", _on_grid(value) - _LOW
+
+
+def of_text(value: Any) -> Iterator[tuple[str, Any]]:
+    """A text with characters beyond ASCII, and more of them: of 3 and 4 bytes, and an accent."""
+    if isinstance(value, str) and not value.isascii():
+        for words, more in _CHARACTERS.items():
+            yield f"holds {words}", value + more
+
+
+def of_labels(exercise: Exercise, probe: tuple) -> Iterator[tuple[str, tuple]]:
+    """Other ids: 0 among them, or large ones; where ids are labels, results change alike."""
+    ids = sorted({*ids_in([x for x in probe if not isinstance(x, Tensor)])})
+    if len(ids) < 2 or not any(isinstance(x, list) and ids_in(x) for x in probe):
+        return
+    for words, other in (
+        ("where 0 is an id", lambda x: {ids[0]: 0, 0: ids[0]}.get(x, x)),
+        (f"where ids are above {_LABEL}", lambda x: x + _LABEL),
+    ):
+        new = tuple(_relabelled(x, other) for x in probe)
+        right, due = (outcome(exercise.play, exercise.solution, x, 0) for x in (probe, new))
+        if gap(_relabelled(right, other), due).size <= 1:
+            yield words, new
+
+
+def _relabelled(value: Any, other: Callable[[int], int]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_relabelled(item, other) for item in value)
+    return other(value) if type(value) is int else value
+
+
 def of_meaning(
     exercise: Exercise, name: str, value: Any, probe: tuple
 ) -> Iterator[tuple[str, Any]]:
@@ -124,6 +177,9 @@ def of_meaning(
     if divides(exercise):
         yield from of_zeros(value)
     yield from of_lengths(exercise, name, value, probe)
+    yield from of_shares(exercise, name, value)
+    yield from of_scores(name, value)
+    yield from of_text(value)
     yield from of_log_probs(name, value)
     yield from of_logits(name, value)
     yield from long_list(value, probe)
@@ -145,6 +201,8 @@ def of_masks(value: Any) -> Iterator[tuple[str, Any]]:
 def at_limits(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
     """A number that is exactly a limit, or a limit above another argument; one just beyond it.
 
+    One that is below the other argument by more than the limit comes first.
+
     All are whole parts of a power of 2, so that nobody's rounding decides. Where the number stands
     several times, as in a symmetric table, all of them are exchanged.
     """
@@ -158,10 +216,16 @@ def at_limits(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
                 continue
             for number in table.flatten().unique().tolist()[:_MOST_PLACES]:
                 for above, start in starts.items():
-                    for words, more in (("exactly", 0.0), ("just more than", 1 / _GRID)):
-                        new = torch.where(table == number, start + plain[i] + more, table)
-                        what = f"where a number of `{names[j]}` is {words} `{names[i]}`{above}"
-                        yield what, (*plain[:j], new, *plain[j + 1 :])
+                    places = {
+                        f"far below{above.removeprefix(' above')}": start - 2 * plain[i],
+                        f"exactly `{names[i]}`{above}": start + plain[i],
+                        f"just more than `{names[i]}`{above}": start + plain[i] + 1 / _GRID,
+                    }
+                    for words, other in places.items():
+                        if other >= 0:
+                            new = torch.where(table == number, other, table)
+                            what = f"where a number of `{names[j]}` is {words}"
+                            yield what, (*plain[:j], new, *plain[j + 1 :])
 
 
 def _may_be_limited(table: Tensor) -> bool:

@@ -33,6 +33,7 @@ from course_utils.checker.special_inputs import (
     are_amounts,
     at_limits,
     far_from_zero,
+    of_labels,
     of_masks,
     of_meaning,
     of_weights,
@@ -91,6 +92,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
                 yield f"where `{name}` is {other}", swapped
     yield from of_plain_numbers(exercise, probe)
     yield from at_limits(names, probe)
+    yield from of_labels(exercise, probe)
     for words, far, near in far_from_zero(names, probe):
         due = (outcome(exercise.play, exercise.solution, args, 0) for args in (far, near))
         if gap(*due).size <= 1:  # only differences count
@@ -118,7 +120,8 @@ def drawn(exercise: Exercise) -> tuple[tuple, ...]:
             if is_order(value):
                 return torch.randperm(len(value), generator=generator)
             at = torch.randint(value.numel(), value.shape, generator=generator)
-            return value.flatten()[at]
+            new = value.flatten()[at]
+            return new.triu() + new.triu(1).mT if _is_symmetric(value) else new
         if isinstance(value, (list, tuple)) and value:
             at = torch.randint(len(value), (len(value),), generator=generator).tolist()
             plain = all(type(item) in (bool, int) for item in value)
@@ -137,6 +140,11 @@ def drawn(exercise: Exercise) -> tuple[tuple, ...]:
         made += (tuple(other(x) for x in form) for form in inside for _ in range(2))
     few = made[:: -(-len(made) // _DRAWN)] if made else []
     return tuple(args for args in few if all_agree(exercise, args))
+
+
+def _is_symmetric(value: Tensor) -> bool:
+    square = value.dim() == 2 and value.shape[0] == value.shape[1] > 1
+    return square and value.dtype != torch.bool and value.equal(value.mT)
 
 
 def _lengths(value: Any) -> Iterator[int]:
@@ -257,25 +265,3 @@ def doubled(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(doubled(item) for item in value)
     return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
-
-
-def smaller(exercise: Exercise, args: tuple) -> Iterator[tuple]:
-    """Smaller forms of an input, the smallest first, on which all right answers agree."""
-    if any(is_ids(x) for x in tensors_in(args)):
-        return
-    forms = [args]
-    while sizes := [n for x in tensors_in(forms[-1]) for n in x.shape if n > 2]:
-        size = max(sizes)
-        cuts = (tuple(cut(x, size, to) for x in forms[-1]) for to in (max(2, size // 2), size - 1))
-        fitting = next((cut for cut in cuts if all_agree(exercise, cut)), None)
-        if fitting is None:
-            break
-        forms.append(fitting)
-    for form in reversed(forms):
-        whole = tuple(_whole(arg) for arg in form)
-        yield from (x for x in (whole, form) if x is not args and all_agree(exercise, x))
-
-
-def _whole(value: Any) -> Any:
-    free = isinstance(value, Tensor) and value.is_floating_point() and (value < 0).any()
-    return (1.5 * value).round() if free and value.abs().max() > 0.5 else value

@@ -3,16 +3,18 @@
 import ast
 import contextlib
 import math
+import re
 
 import numpy as np
 import pytest
 import torch
 
-from course_utils.checker import check
+from course_utils.checker import catalogue, check
 from course_utils.checker.edits import code_of
 from course_utils.checker.exercise import REGISTRY
 from course_utils.checker.repair import _place
 from course_utils.checker.shown import first_difference
+from course_utils.checker.smaller import smaller
 from course_utils.checker.verdict import turns_round
 
 
@@ -475,3 +477,138 @@ def test_nothing_depends_on_an_argument_is_told_first():
     )
     assert "does not change when `clean` changes; it should" in said
     assert "does not depend on row" not in said
+
+
+def test_what_is_ruled_out_stands_in_the_text():
+    forbidding = [e for e in catalogue() if e.forbids]
+    assert len(forbidding) > 4
+    for exercise in forbidding:
+        for name in exercise.forbids:
+            bare = re.search(r"\w+(?=\)$)|\w+$", name).group()
+            assert re.search(rf"\b{bare}`", exercise.text), (exercise.name, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "said"),
+    [
+        ("fair_router", lambda z: z.argmax(1).numpy(), "a result of type ndarray came back"),
+        ("fair_router", lambda z: torch.zeros(z.shape), "here (2,), and (2, 2) came back"),
+        ("fair_router", lambda z: z.argmax(1) + 9, "Experts are numbers from 0 to"),
+    ],
+)
+def test_a_result_of_another_form_is_no_error(name, answer, said):
+    result = check(name, answer)
+    assert result.status == "wrong"
+    assert said in " ".join(str(result).split())
+    assert "raised" not in str(result)
+
+
+def test_of_several_calls_the_one_that_differs_is_shown_with_its_inputs():
+    def kept_at_the_edge(p, q, drafted, u, v):
+        if u <= p[drafted] / q[drafted]:
+            return drafted
+        upto = (p - q).clamp(min=0).cumsum(0)
+        return int((upto <= v * upto[-1]).sum())
+
+    result = check("keep_or_draw", kept_at_the_edge)
+    assert result.mistakes == ("u may be as large as the probability",)
+    rows = dict(result._case_rows())
+    assert rows["u"] == "0.0"
+    assert rows["expected"] == "1"
+    assert rows["given"] == "0"
+
+
+def _all_false(base, loss, allowed):
+    return (base - loss > allowed) & (base - loss.diagonal() <= allowed)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("hidden_partners", _all_false),
+        ("hidden_partners", lambda b, loss, a: loss - b > 2 * a),
+        ("draft_ahead", lambda kept, cost, most: 0),
+    ],
+)
+def test_what_explains_a_few_cases_by_chance_is_not_told(name, answer):
+    result = check(name, answer)
+    assert not result.mistakes
+    assert not re.search("are exchanged|too (small|large)", str(result))
+
+
+@pytest.mark.parametrize("half", [torch.triu, torch.tril])
+def test_half_of_a_symmetric_result_is_told_as_that(half):
+    solution = REGISTRY["hidden_partners"].solution
+    result = check("hidden_partners", lambda *args: half(solution(*args)))
+    assert result.mistakes == ("a pair is given in one order only",)
+
+
+def test_a_mistake_in_another_form_is_shown_where_its_plain_form_shows():
+    def loop_over_pairs(ids, pair, new):
+        return [new if (ids[i], ids[i + 1]) == tuple(pair) else ids[i] for i in range(len(ids) - 1)]
+
+    result = check("merge_pair", loop_over_pairs)
+    assert result.mistakes == ("the second id of the pair stays", "the last id is lost")
+    assert len(result.verdict.case.args[0]) > 1
+
+
+def test_a_small_example_keeps_numbers_of_a_row_apart():
+    exercise = REGISTRY["expert_shares"]
+    for args in exercise.probes:
+        for logits, _ in smaller(exercise, args):
+            assert all(len(row.unique()) == len(row) for row in logits)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "where"),
+    [
+        (
+            "draft_ahead",
+            lambda a, c, most: max(
+                range(most + 1), key=lambda k: (1 - a ** (k + 1)) / (1 - a) / (1 + k * c)
+            ),
+            "where `kept` is 1",
+        ),
+        (
+            "expert_shares",
+            lambda z, k: z.where(z >= z.topk(k).values[:, -1:], torch.tensor(-100.0)).softmax(1),
+            "where `logits` is near -256 throughout",
+        ),
+        (
+            "bits_per_byte",
+            lambda x, text: (
+                x.sum() / math.log(2) / sum(1 + (ord(c) > 127) + (ord(c) > 2047) for c in text)
+            ),
+            "where `text` holds a character of four bytes",
+        ),
+        (
+            "bits_per_byte",
+            lambda x, text: torch.log2(x.exp().prod()) / len(text.encode()),
+            "where the text is long",
+        ),
+    ],
+)
+def test_ends_and_far_inputs_are_tried(name, answer, where):
+    result = check(name, answer)
+    assert result.status == "wrong"
+    assert where in str(result)
+
+
+def test_ids_are_labels_0_and_large_ones_too():
+    def compared_by_is(ids, pair, new):
+        out, i = [], 0
+        while i < len(ids):
+            hit = i + 1 < len(ids) and ids[i] is pair[0] and ids[i + 1] is pair[1]
+            out.append(new if hit else ids[i])
+            i += 1 + hit
+        return out
+
+    assert "where ids are above 1000" in str(check("merge_pair", compared_by_is))
+
+
+def test_of_equal_rates_either_may_be_given():
+    def the_last(kept, cost, most):
+        rates = [sum(kept**i for i in range(k + 1)) / (1 + k * cost) for k in range(most + 1)]
+        return max(range(most, -1, -1), key=rates.__getitem__)
+
+    assert check("draft_ahead", the_last)

@@ -13,8 +13,9 @@ from course_utils.checker import catalogue, check, hint, judge, repair, runner
 from course_utils.checker.edits import code_of
 from course_utils.checker.findings import findings
 from course_utils.checker.generic_inputs import Trial, generic
+from course_utils.checker.smaller import smaller
 from course_utils.checker.values import gap
-from course_utils.checker.widen import all_agree, in_float64, smaller, widened
+from course_utils.checker.widen import all_agree, in_float64, widened
 from course_utils.models import attention
 
 BY_NAME = {e.name: e for e in catalogue()}

@@ -12,10 +12,11 @@ from course_utils.checker import catalogue, check, judge, runner
 from course_utils.checker.examined import nearly
 from course_utils.checker.repair import repair
 from course_utils.checker.runner import outcome
+from course_utils.checker.smaller import smaller
 from course_utils.checker.stated_sizes import as_stated
 from course_utils.checker.values import gap
 from course_utils.checker.verdict import typed, typed_fact
-from course_utils.checker.widen import drawn, smaller, widened
+from course_utils.checker.widen import drawn, widened
 
 BY_NAME = {e.name: e for e in catalogue()}
 FUNCTIONS = [e for e in BY_NAME.values() if e.kind != "value"]

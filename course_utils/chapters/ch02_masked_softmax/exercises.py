@@ -6,7 +6,7 @@ import torch
 
 from course_utils.checker.common import NOT_LOW, lowered, not_low_enough, not_shifted
 from course_utils.checker.exercise import exercise, wrong
-from course_utils.checker.probes import draw, far_below
+from course_utils.checker.probes import as_asked, draw, far_below
 
 NOTEBOOK = "02_masked_softmax"
 _AXES = {"keys": -1, "queries": -2, "batch": 0}
@@ -1190,11 +1190,7 @@ def own_sentence(segments):
 
 def _what_holds(answer, num_steps):
     """What is asked of a mask, whatever its design: each property, and whether it has it."""
-    mask = answer(num_steps)
-    if not isinstance(mask, torch.Tensor):
-        raise TypeError(f"asked is a boolean tensor (T, T), this is of type {type(mask).__name__}")
-    if mask.shape != (num_steps, num_steps):
-        raise ValueError(f"asked is the shape {(num_steps, num_steps)}, this has {(*mask.shape,)}")
+    mask = as_asked(answer(num_steps), "a boolean tensor (T, T)", (num_steps, num_steps))
     look = mask.bool()  # (T, T)
     past = torch.ones_like(look).tril()
     two = look.float() @ look.float() + look.float()  # (T, T): in how many ways, in 1 or 2 looks

@@ -17,7 +17,7 @@ from course_utils.checker.common import (
     worked_out,
 )
 from course_utils.checker.exercise import exercise, wrong
-from course_utils.checker.probes import draw, far_apart
+from course_utils.checker.probes import as_asked, draw, far_apart
 
 NOTEBOOK = "03_scoring_functions"
 _CURVES = {"tanh": torch.tanh, "none": lambda x: x, "relu": torch.relu, "sigmoid": torch.sigmoid}
@@ -1268,12 +1268,8 @@ def _fair(queries, keys, *, made="cosines", factor=5, sign="kept"):
 
 def _what_a_score_keeps(answer, queries, keys):
     """What is asked of the score, whatever its design: each property, and whether it has it."""
-    scores = answer(queries, keys)
     wanted = (*queries.shape[:2], keys.shape[1])
-    if not isinstance(scores, torch.Tensor):
-        raise TypeError(f"asked is a tensor (B, Tq, Tk), this is of type {type(scores).__name__}")
-    if scores.shape != wanted:
-        raise ValueError(f"asked is the shape {wanted}, this has {(*scores.shape,)}")
+    scores = as_asked(answer(queries, keys), "a tensor (B, Tq, Tk)", wanted)
     unit_q, unit_k = F.normalize(queries, dim=-1), F.normalize(keys, dim=-1)
     d = queries.shape[-1]
     lines = torch.eye(d, dtype=queries.dtype)  # d keys at right angles; the query is the first

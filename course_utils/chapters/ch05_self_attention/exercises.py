@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from course_utils.checker.common import SOFTMAX_OF_THE_MAP, SOFTMAX_TWICE, worked_out
 from course_utils.checker.exercise import exercise, wrong
-from course_utils.checker.probes import draw
+from course_utils.checker.probes import as_asked, draw
 
 NOTEBOOK = "05_self_attention"
 
@@ -1501,11 +1501,7 @@ def _elsewhere(x, *, made="diagonal hidden", sums="one"):
 
 def _what_weights_keep(answer, x):
     """What is asked of the weights, whatever their design: each property, and whether it holds."""
-    weights = answer(x)
-    if not isinstance(weights, torch.Tensor):
-        raise TypeError(f"asked is a tensor (T, T), this is of type {type(weights).__name__}")
-    if weights.shape != (len(x), len(x)):
-        raise ValueError(f"asked is the shape {(len(x), len(x))}, this has {(*weights.shape,)}")
+    weights = as_asked(answer(x), "a tensor (T, T)", (len(x), len(x)))
     order = torch.arange(len(x)).roll(3).flip(0)
     (many,) = draw(540, (40, 16))
     shuffled, changed = answer(x[order]), x.clone()

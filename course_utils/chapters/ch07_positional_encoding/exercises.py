@@ -6,7 +6,7 @@ import torch
 
 from course_utils.checker.common import worked_out
 from course_utils.checker.exercise import exercise, wrong
-from course_utils.checker.probes import draw
+from course_utils.checker.probes import as_asked, draw
 from course_utils.models.modern.rotary import rotate
 
 NOTEBOOK = "07_positional_encoding"
@@ -1226,12 +1226,7 @@ def _later(n):
 
 def _what_holds(answer, n, d):
     """What is asked of a code, whatever its design: each demand, and whether it is met."""
-    codes = answer(torch.arange(n), d)
-    if not isinstance(codes, torch.Tensor):
-        raise TypeError(f"asked is a tensor (n, d), this is of type {type(codes).__name__}")
-    if codes.shape != (n, d):
-        raise ValueError(f"asked is the shape {(n, d)}, this has {(*codes.shape,)}")
-    codes = codes.double()
+    codes = as_asked(answer(torch.arange(n), d), "a tensor (n, d)", (n, d)).double()
     some, beyond = torch.tensor([7, 3, n // 2]), torch.arange(100_000, 100_010)
     alone, far = answer(some, d).double(), answer(beyond, d).double()
     later = answer(_later(n), d).double()

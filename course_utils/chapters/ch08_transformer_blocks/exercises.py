@@ -9,7 +9,7 @@ from torch import nn
 
 from course_utils.checker.common import mixed_up, worked_out
 from course_utils.checker.exercise import exercise, wrong
-from course_utils.checker.probes import draw
+from course_utils.checker.probes import as_asked, draw
 from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.masks import causal_mask, mask_from_valid_lens
 from course_utils.models.transformer import EncoderBlock, PositionWiseFFN
@@ -2218,11 +2218,7 @@ def start_as_identity(block):
 
 def _what_holds(answer, x):
     """What is asked of a norm, whatever its design: each property, and whether it has it."""
-    y = answer(x)
-    if not isinstance(y, torch.Tensor):
-        raise TypeError(f"asked is a tensor (B, T, d), this is of type {type(y).__name__}")
-    if y.shape != x.shape:
-        raise ValueError(f"asked is the shape {(*x.shape,)}, this has {(*y.shape,)}")
+    y = as_asked(answer(x), "a tensor (B, T, d)", (*x.shape,))
     same = functools.partial(torch.allclose, rtol=1e-2, atol=1e-2, equal_nan=True)
     silent = (x == 0).all(-1)  # (B, T): tokens of zeros
     heard = y[~silent]  # (n, d)

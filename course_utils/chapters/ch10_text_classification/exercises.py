@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker.exercise import exercise, wrong
-from course_utils.checker.probes import draw
+from course_utils.checker.probes import as_asked, draw
 
 NOTEBOOK = "10_text_classification"
 
@@ -1090,11 +1090,8 @@ def read_the_list(subjects, verdicts, asked, scale):
 
 def _what_a_pool_keeps(answer, x, valid_lens):
     """What is asked of a pooling, whatever its design: each property, and whether it has it."""
-    pooled = answer(x.clone(), valid_lens)
-    if not isinstance(pooled, torch.Tensor):
-        raise TypeError(f"asked is a tensor (B, d), this is of type {type(pooled).__name__}")
-    if pooled.shape != (len(x), x.shape[2]):
-        raise ValueError(f"asked is the shape {(len(x), x.shape[2])}, this has {(*pooled.shape,)}")
+    wanted = (len(x), x.shape[2])
+    pooled = as_asked(answer(x.clone(), valid_lens), "a tensor (B, d)", wanted)
     real = (torch.arange(x.shape[1]) < valid_lens[:, None])[..., None]  # (B, T, 1)
     same = x[:, :1].expand_as(x)  # each output of a review is its first one
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from course_utils.checker.common import worked_out
 from course_utils.checker.exercise import exercise, wrong
-from course_utils.checker.probes import draw
+from course_utils.checker.probes import NotAsAsked, as_asked, draw
 from course_utils.models.modern.rotary import rotate
 
 NOTEBOOK = "17_todays_blocks"
@@ -58,7 +58,7 @@ def _norm_probe(seed, *shape, eps):
         _norm_probe(1, 2, 3, 4, eps=0.5),
         _norm_probe(2, 2, 5, 6, eps=0.1),
     ],
-    forbids=["rms_norm", "layer_norm"],
+    forbids=["rms_norm"],
     mistakes=[
         wrong(
             "the mean is subtracted",
@@ -578,7 +578,8 @@ def _grouped(
     trains="query heads that share key heads",
     text="""
     Attention with h query heads and only g key and value heads; nothing is masked. Query heads 0 to
-    h/g - 1 use key head 0, the next h/g use key head 1, and so on.
+    h/g - 1 use key head 0, the next h/g use key head 1, and so on. Write it without
+    `F.scaled_dot_product_attention`.
     """,
     reference=_grouped,
     probes=[
@@ -766,7 +767,7 @@ def _shares(
     text="""
     A router gives each of N tokens E logits, one for each expert. Return the share that every
     expert has in the output of every token: a softmax over the experts, the k largest kept, all
-    others exactly 0, and what is kept scaled so that it sums to 1. No two logits of a token are
+    others 0, and what is kept scaled so that it sums to 1. No two logits of a token are
     equal.
     """,
     reference=_shares,
@@ -1005,14 +1006,10 @@ def load_balance(probabilities, chosen):
 
 def _what_a_router_does(answer, logits):
     """What is asked of an assignment, whatever its method: each property, and whether it has it."""
-    chosen = answer(logits.clone())
-    if not isinstance(chosen, torch.Tensor):
-        raise TypeError(f"asked is a tensor (N,), this is of type {type(chosen).__name__}")
     N, E = logits.shape
-    if chosen.shape != (N,):
-        raise ValueError(f"asked is the shape {(N,)}, this has {(*chosen.shape,)}")
+    chosen = as_asked(answer(logits.clone()), "a tensor (N,)", (N,))
     if chosen.min() < 0 or chosen.max() >= E:
-        raise ValueError(f"asked are numbers from 0 to {E - 1}")
+        raise NotAsAsked(f"experts are numbers from 0 to {E - 1}, and others came back")
     got = logits.gather(1, chosen[:, None].long())[:, 0]  # (N,)
     # logits[i, chosen[j]]: what token i would have with the expert of token j
     other = logits[:, chosen.long()]
@@ -1050,6 +1047,9 @@ def _in_turn(logits):
     return chosen
 
 
+_SLOPE = 0.01 * torch.arange(24)[:, None] * torch.arange(6)  # no two logits are equal
+
+
 def _even_router(logits, *, start="in turn", swaps=True, form="whole"):
     N, E = logits.shape
     chosen = {
@@ -1082,6 +1082,9 @@ def _even_router(logits, *, start="in turn", swaps=True, form="whole"):
         (torch.tensor([[1.0, 0.9, 0.0], [2.0, 0.0, 1.0], [3.0, 2.9, 0.0], [1.0, 0.0, 0.5]]),),
         (draw(20, (8, 4))[0] + torch.tensor([2.0, 0.0, 0.0, 0.0]),),
         (draw(21, (10, 3))[0] + torch.tensor([0.0, 1.0, 0.0]),),
+    ],
+    edges=[  # after three rounds over all pairs, two tokens still gain
+        ("with 24 tokens", (draw(seed, (24, 6))[0] + _SLOPE,)) for seed in (10, 14, 30)
     ],
     mistakes=[
         wrong(

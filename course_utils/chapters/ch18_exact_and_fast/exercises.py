@@ -78,7 +78,8 @@ _READ_PLAINLY = {"shrink": "old", "start": -math.inf, "shift": True, "result": "
     text="""
     The scores of one query come by one at a time, and each can be read **once**: `scores` is an
     iterator, and what has gone by is gone. Return their log-sum-exp, log(e^s0 + e^s1 + ...), with
-    two numbers in your hands and no more. Scores may be as large as 2000 or as low as -2000, and
+    two numbers in your hands and no more, and without torch's `logsumexp`, `softmax` and
+    `log_softmax`. Scores may be as large as 2000 or as low as -2000, and
     `math.exp(2000)` is an error.
     """,
     reference=_read,
@@ -917,41 +918,43 @@ def pages_taken(prompt, more, page):
     return full + sum(math.ceil((begun + tokens) / page) for tokens in more)
 
 
-_KEEPS = (0.0, 0.06, 0.23, 0.41, 0.59, 0.77, 0.95)  # but for 0 no uniform number on any edge
-_DRAWS = (0.0, 0.12, 0.31, 0.52, 0.71, 0.93)
+_KEEPS = (0.0, 0.061, 0.233, 0.413, 0.593, 0.773, 0.957)  # but for 0 no uniform number on any edge
+_DRAWS = (0.0, 0.123, 0.311, 0.523, 0.709, 0.931)
+_BOTH = [(u, v) for i, u in enumerate(_KEEPS) for j, v in enumerate(_DRAWS) if not (i + j) % 3]
 
 
 def _all_cases(answer, p, q):
-    return [
-        int(answer(p, q, x, u, v))
-        for x in q.nonzero().flatten().tolist()
-        for u in _KEEPS
-        for v in _DRAWS
-    ]
+    return [int(answer(p, q, x, u, v)) for x in q.nonzero().flatten().tolist() for u, v in _BOTH]
 
 
 def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own", draw="v"):
-    ratio = p[drafted] / q[drafted]
+    if accept == "v":
+        u, v = v, u
+    p_x, q_x = p[drafted].item(), q[drafted].item()
+    ratio = p_x / q_x
     kept = {
         "ratio": u < ratio,
+        "v": u < ratio,
+        "equal": u <= ratio,
         "always": True,
         "never": False,
-        "turned": u < q[drafted] / p[drafted] if p[drafted] > 0 else True,
-        "target": u < p[drafted],
-        "larger": bool(ratio >= 1),
+        "turned": u * p_x < q_x,
+        "target": u < p_x,
+        "larger": ratio >= 1,
         "swapped": u >= ratio,
     }[accept]
     if kept:
         return drafted
     weights = {
-        "left": (p - q).clamp(min=0),
-        "target": p,
-        "draft": q,
-        "absolute": (p - q).abs(),
-        "turned": (q - p).clamp(min=0),
-        "rest of target": p.index_fill(0, torch.tensor(drafted), 0.0),
-        "softmax": (p - q).clamp(min=0).softmax(0),
-    }[rest]
+        "left": lambda: (p - q).clamp(min=0),
+        "target": lambda: p,
+        "weights of target": lambda: p * (p > q),
+        "draft": lambda: q,
+        "absolute": lambda: (p - q).abs(),
+        "turned": lambda: (q - p).clamp(min=0),
+        "rest of target": lambda: p.index_fill(0, torch.tensor(drafted), 0.0),
+        "softmax": lambda: (p - q).clamp(min=0).softmax(0),
+    }[rest]()
     if draw == "largest":
         return int(weights.argmax())
     upto = weights.cumsum(0)
@@ -1021,11 +1024,31 @@ def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own", draw
             accept="swapped",
         ),
         wrong(
+            "u may be as large as the probability",
+            "off by one",
+            "Keep if u is below p/q: u can be 0, and a token of p = 0 must never be kept.",
+            accept="equal",
+        ),
+        wrong(
+            "u and v are exchanged",
+            "sampling",
+            "`u` decides whether the drafted token is kept, `v` draws another one.",
+            accept="v",
+            draw="v",
+            total="own",
+        ),
+        wrong(
             "the new token is drawn from p",
             "sampling",
             "Tokens with p below q have had their share from the draft already; only max(0, p - q) "
             "is missing.",
             rest="target",
+        ),
+        wrong(
+            "the new token is drawn from p where p is above q",
+            "sampling",
+            "There the draft has given q of p already; only p - q is missing.",
+            rest="weights of target",
         ),
         wrong(
             "the new token is drawn from q",
@@ -1166,11 +1189,11 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
     difficulty=3,
     trains="when drafting pays, and how far ahead",
     text="""
-    How far ahead should the small model draft? Each drafted token is kept with probability `kept`,
-    whatever the others do; after the first that is not, the rest is thrown away. A step of the
-    large model takes time 1, however many tokens it checks, and adds one token of its own. A step
-    of the small model takes time `cost`. Return the k from 0 to `most` that writes the most tokens
-    in a unit of time, on average; 0 means that drafting does not pay.
+    How far ahead should the small model draft? Each drafted token is kept with probability `kept`
+    (it may be 0 or 1), whatever the others do; after the first that is not, the rest is thrown
+    away. A step of the large model takes time 1, however many tokens it checks, and adds one token
+    of its own. A step of the small model takes time `cost`. Return the k from 0 to `most` that
+    writes the most tokens in a unit of time, on average; 0 means that drafting does not pay.
     """,
     reference=_ahead,
     probes=[
@@ -1212,7 +1235,7 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             "counting",
             "A round writes the kept tokens and one more: a replacement, or one beyond the draft.",
             tokens="drafts",
-            **_ALL_TIME,
+            time="both",
         ),
         wrong(
             "tokens behind a rejected one are counted",
@@ -1241,8 +1264,6 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             "range(most) ends at most - 1; k may be `most` itself.",
             last=1,
             first=0,
-            tokens="all",
-            time="both",
         ),
         wrong(
             "the rate is returned, not the k that has it",
@@ -1258,13 +1279,17 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
     ],
     right_variants=[
         lambda a, c, most: max(
-            range(most + 1), key=lambda k: (1 - a ** (k + 1)) / (1 - a) / (1 + k * c)
+            range(most + 1),
+            key=lambda k: ((1 - a ** (k + 1)) / (1 - a) if a < 1 else k + 1) / (1 + k * c),
         ),
         lambda a, c, most: int(
             torch.argmax(
                 torch.tensor([a**i for i in range(most + 1)], dtype=torch.float64).cumsum(0)
                 / (1 + c * torch.arange(most + 1))
             )
+        ),
+        lambda a, c, most: max(  # the last of equal ones
+            range(most, -1, -1), key=lambda k: sum(a**i for i in range(k + 1)) / (1 + k * c)
         ),
         lambda a, c, most: min(
             (((1 + k * c) / sum(a**i for i in range(k + 1))), k) for k in range(most + 1)
@@ -1274,7 +1299,7 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
 def draft_ahead(kept, cost, most):
     """How many tokens to draft, so that the most are written in a unit of time.
 
-    kept: probability, cost: of a step of the small model, most: the largest k.
+    kept: a probability, cost: of a step of the small model, most: the largest k.
     Returns an integer from 0 to most.
     """
     rates, tokens = [], 0.0

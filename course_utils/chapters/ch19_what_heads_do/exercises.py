@@ -6,7 +6,7 @@ import torch
 
 from course_utils.checker.common import mixed_up
 from course_utils.checker.exercise import exercise, wrong
-from course_utils.checker.probes import draw
+from course_utils.checker.probes import NotAsAsked, draw
 
 NOTEBOOK = "19_what_heads_do"
 
@@ -27,7 +27,7 @@ def _where_it_looks(answer, T):
     W_q, W_k = (torch.as_tensor(W).float() for W in answer(T))
     for name, W in (("W_q", W_q), ("W_k", W_k)):
         if W.shape != (T, T):
-            raise ValueError(f"asked is {name} of shape {(T, T)}, this has {(*W.shape,)}")
+            raise NotAsAsked(f"{name} of shape {(T, T)} is due, and {(*W.shape,)} came back")
     scores = (W_q @ W_k.T / math.sqrt(T)).masked_fill(
         torch.ones(T, T, dtype=torch.bool).triu(1), -math.inf
     )
@@ -459,10 +459,14 @@ def _partners(
     base, loss, allowed, *, alone="both", together="missed", start="base", limit="allowed",
     order="any", own=False,
 ):  # fmt: skip
-    zero = {"base": base, "none": 0.0, "share": 0.0}[start]
+    zero = 0.0 if start in ("none", "share") else base
     if start == "share":
         loss = loss / base - 1
+    if start == "either way":
+        loss = base + (loss - base).abs()
     harmless = loss.diagonal() <= zero + allowed
+    if alone == "nothing":
+        return loss > zero + allowed
     single = {
         "both": harmless[:, None] & harmless,
         "one": harmless[:, None] | harmless,
@@ -476,7 +480,7 @@ def _partners(
     pair = loss <= highest if together == "harmless" else loss > highest
     found = single & pair & ~torch.eye(len(loss), dtype=torch.bool)
     found = found | torch.eye(len(loss), dtype=torch.bool) if own else found
-    return found.triu(1) if order == "once" else found
+    return {"once": found.triu(1), "lower": found.tril(-1), "any": found}[order]
 
 
 def _pair_losses(base, alone, pairs):
@@ -495,8 +499,8 @@ def _pair_losses(base, alone, pairs):
     text="""
     Somebody has switched off the heads of a layer, alone and in pairs: `loss[i, j]` is the loss
     without heads i and j, `loss[i, i]` that without head i alone, `base` that of the whole model. A
-    rise of at most `allowed` is harmless. Which heads stand in for each other: harmless alone, both
-    of them, but not together?
+    rise of at most `allowed` is harmless, and so is any fall. Which heads stand in for each other:
+    harmless alone, both of them, but not together?
     """,
     reference=_partners,
     probes=[
@@ -522,8 +526,15 @@ def _pair_losses(base, alone, pairs):
             ),
             0.1,
         ),
+        (*_pair_losses(1.0, [0.5, 1.1, 0.7], {(0, 1): 3.0, (0, 2): 0.25, (1, 2): 2.0}), 0.2),
         (*_pair_losses(0.05, [0.1, 0.2, 0.3], {(0, 1): 0.53, (0, 2): 0.7, (1, 2): 0.2}), 0.5),
         (*_pair_losses(0.5, [1.0, 0.9, 0.55], {(0, 1): 0.55, (0, 2): 1.0, (1, 2): 0.9}), 0.1),
+    ],
+    edges=[
+        (
+            "where a loss is a little below `base`",
+            (*_pair_losses(1.0, [0.9, 1.1, 1.0], {(0, 1): 3.0, (0, 2): 0.5, (1, 2): 2.0}), 0.2),
+        ),
     ],
     mistakes=[
         wrong(
@@ -538,6 +549,7 @@ def _pair_losses(base, alone, pairs):
             "what they do alone is not looked at",
             "importance",
             "A pair with a head that is missed alone is always missed: look at the diagonal.",
+            {"alone": "nothing", "together": "missed", "limit": "allowed", "order": "any"},
             alone="any",
         ),
         wrong(
@@ -559,6 +571,12 @@ def _pair_losses(base, alone, pairs):
             start="none",
         ),
         wrong(
+            "a fall counts like a rise",
+            "importance",
+            "A loss below the base is no harm: compare the signed difference.",
+            start="either way",
+        ),
+        wrong(
             "the rise is taken as a share of the base",
             "importance",
             "`allowed` is a rise of the loss itself: loss minus base, not divided by it.",
@@ -575,6 +593,7 @@ def _pair_losses(base, alone, pairs):
             "a pair is given in one order only",
             "importance",
             "Heads i and j stand in for each other: entries [i, j] and [j, i] are both True.",
+            {"order": "lower"},
             order="once",
         ),
         wrong(

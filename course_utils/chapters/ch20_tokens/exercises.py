@@ -3,11 +3,13 @@
 import codecs
 import math
 import re
+import sys
 from collections import Counter
 
 import torch
 
 from course_utils.checker.exercise import exercise, wrong
+from course_utils.checker.probes import NotAsAsked
 
 NOTEBOOK = "20_tokens"
 
@@ -62,12 +64,12 @@ def _merged(
     probes=[
         ([1, 2, 3, 1, 2], (1, 2), 9),
         ([7, 7, 7], (7, 7), 9),
+        ([3], (1, 2), 9),
+        ([], (1, 2), 9),
         ([2, 1, 2, 1, 1, 2, 3], (1, 2), 8),
         ([4, 5, 5, 5, 5, 5, 6, 5, 5], (5, 5), 7),
         ([5, 5, 5, 4, 5, 5], (5, 5), 7),
         ([12, 3, 2, 3, 30, 2, 31], (2, 3), 256),
-        ([3], (1, 2), 9),
-        ([], (1, 2), 9),
     ],
     mistakes=[
         wrong(
@@ -99,7 +101,7 @@ def _merged(
             "the second id of the pair stays",
             "merges",
             "The new id stands for both: step over two ids after a merge.",
-            {"start": "overlapping", "end": "lost"},
+            {"start": "overlapping"},
             second="kept",
         ),
         wrong(
@@ -149,7 +151,7 @@ def _merged(
 def merge_pair(ids, pair, new):
     """Every occurrence of the pair becomes `new`, from left to right.
 
-    ids: list of integers, pair: two of them, new: an integer. Returns a new list.
+    ids: list of integers, pair: two integers, new: one that is not in use yet. Returns a new list.
     """
     merged, i = [], 0
     while i < len(ids):
@@ -770,7 +772,7 @@ def _with_boxes(answer, pieces):
     """With ␣ for a space, so that a lost space shows."""
     shown = answer(pieces)
     if not isinstance(shown, (list, tuple)) or not all(isinstance(t, str) for t in shown):
-        raise TypeError("asked is a list of strings, one for each piece")
+        raise NotAsAsked("a list of strings is due, one for each piece; that is not what came")
     return [text.replace(" ", "␣") for text in shown]
 
 
@@ -950,6 +952,8 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
              "tens": total / math.log(10)}[unit]  # fmt: skip
     size = {"bytes": len(text.encode()), "characters": len(text), "words": len(text.split()),
             "tokens": len(losses), "bits": 8 * len(text.encode()),
+            "two each": sum(1 + (c > "\x7f") for c in text),
+            "object": sys.getsizeof(text.encode()),
             "utf-16": len(text.encode("utf-16")),
             "without spaces": len("".join(text.split()).encode()),
             "stripped": len(text.strip().encode())}[over]  # fmt: skip
@@ -974,6 +978,7 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
         (torch.tensor([1.5, 2.5, 0.25, 1.0, 3.25]), "Tom said naïve words"),
         (torch.tensor([1.0, 2.0, 0.5, 3.0]), " deux cafés \n"),
     ],
+    edges=[("where the text is long", (torch.full((60,), 2.0), 20 * "du pain, "))],
     mistakes=[
         wrong(
             "the mean of the tokens is taken, not their sum",
@@ -992,6 +997,18 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
             "bytes",
             "é is one character and two bytes: count len(text.encode()).",
             over="characters",
+        ),
+        wrong(
+            "all characters beyond ASCII are counted as two bytes",
+            "bytes",
+            "é has two bytes, 面 three, and some have four: count len(text.encode()).",
+            over="two each",
+        ),
+        wrong(
+            "the size of an object in memory is taken",
+            "bytes",
+            "sys.getsizeof counts what Python keeps beside the bytes; len counts the bytes.",
+            over="object",
         ),
         wrong(
             "spaces at the ends of the text are left out",
@@ -1072,7 +1089,7 @@ def _number_rules(answer, text):
     """What is asked of a splitter, whatever its design: each property, and whether it has it."""
     pieces = answer(text)
     if not isinstance(pieces, (list, tuple)) or not all(isinstance(p, str) for p in pieces):
-        raise TypeError("asked is a list of strings")
+        raise NotAsAsked("a list of strings is due, and something else came back")
     digits = [piece for piece in pieces if re.search("[0-9]", piece)]
     ends, at = set(), 0  # of pieces, as places in the text
     for piece in pieces:

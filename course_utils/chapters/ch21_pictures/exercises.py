@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker.exercise import exercise, wrong
-from course_utils.checker.probes import draw
+from course_utils.checker.probes import as_asked, draw
 
 NOTEBOOK = "21_pictures"
 
@@ -882,11 +882,7 @@ def slip_of_positions():
 def _what_holds(answer, rows, columns, d):
     """What is asked of positions on a grid, whatever their design."""
     code = answer(rows, columns, d)
-    if not isinstance(code, torch.Tensor):
-        raise TypeError(f"asked is a tensor, this is of type {type(code).__name__}")
-    if code.shape != (rows * columns, d):
-        raise ValueError(f"asked is the shape {(rows * columns, d)}, this has {(*code.shape,)}")
-    code = code.double()
+    code = as_asked(code, "a tensor (rows * columns, d)", (rows * columns, d)).double()
     at = torch.arange(rows * columns)
     row, column = at // columns, at % columns
     gaps = torch.cdist(code, code)  # (N, N)
