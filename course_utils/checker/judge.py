@@ -240,8 +240,9 @@ class _Judge(Examined):
         if isinstance(case.given, Raised):
             if case.args is not self.exercise.probes[i]:  # told as it comes on what is shown
                 run = next(iter(self._play([case.args])), run)
-            self.facts = [*_error_facts(run), stops_where(self.exercise, self.given), *self.facts]
             status = "wrong" if is_of_another_form(case.given) else "error"
+            where = stops_where(self.exercise, self.given) if status == "error" else ""
+            self.facts = [*_error_facts(run), where, *self.facts]
             return self._wrong(case, status, measured=[change] if change else [])
         told = truths(case.expected, case.given)
         self.facts[:0] = told or ([found.fact] if found.fact else [])
