@@ -10,6 +10,7 @@ from torch import Tensor
 from course_utils.checker.exercise import Exercise, Mistake, call
 from course_utils.checker.generic_inputs import part_of
 from course_utils.checker.runner import Run, Session, outcome, run_answer
+from course_utils.checker.shown import is_of_another_form, show
 from course_utils.checker.smaller import smaller
 from course_utils.checker.values import Gap, Raised, gap, numbers_in
 from course_utils.checker.verdict import Case, asks_for_a_set, outcome_of, typed
@@ -201,3 +202,10 @@ def nearly(expected: Any, given: Any, much: float = 1e-2) -> bool:
     return (
         abs(given - expected) <= much * abs(expected) if number else gap(expected, given).size <= 1
     )
+
+
+def error_facts(run: Run) -> list[str]:
+    """What is told of an answer that raised."""
+    if is_of_another_form(run.value):
+        return [run.value.message]
+    return [f"it raised {show(run.value)}", run.where, *run.tips]

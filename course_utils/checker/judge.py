@@ -15,7 +15,7 @@ import numpy as np
 from course_utils.checker.by_part import name_each_part, name_three, what_does_not_hold
 from course_utils.checker.called_with import may_borrow, one_call, own_arguments, things_due
 from course_utils.checker.causes import stops_where, told
-from course_utils.checker.examined import Examined, nearly
+from course_utils.checker.examined import Examined, error_facts, nearly
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
 from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
@@ -173,7 +173,7 @@ class _Judge(Examined):
         found, watch = gap(due, run.value), self.session.watch
         words = "on this one" if own_arguments(self.exercise, args) else words
         self.facts.append(f"it is right on the usual inputs, but not {words}")
-        self.facts += _error_facts(run) if isinstance(run.value, Raised) else [found.fact]
+        self.facts += error_facts(run) if isinstance(run.value, Raised) else [found.fact]
         self.facts += watch.lost(args) if "NaN" in found.fact else []
         if not found.fact and self._is_right_in_float64(args):
             self.facts.append("in float64 it comes out right there: float32 loses the digits")
@@ -242,7 +242,7 @@ class _Judge(Examined):
                 run = next(iter(self._play([case.args])), run)
             status = "wrong" if is_of_another_form(case.given) else "error"
             where = stops_where(self.exercise, self.given) if status == "error" else ""
-            self.facts = [*_error_facts(run), where, *self.facts]
+            self.facts = [*error_facts(run), where, *self.facts]
             return self._wrong(case, status, measured=[change] if change else [])
         told = truths(case.expected, case.given)
         self.facts[:0] = told or ([found.fact] if found.fact else [])
@@ -295,9 +295,3 @@ class _Judge(Examined):
                 name = mistake.name[:1].upper() + mistake.name[1:]
                 return f"two things together give this. {name}: {mistake.why} And {said[0]}"
         return ""
-
-
-def _error_facts(run: Run) -> list[str]:
-    if is_of_another_form(run.value):
-        return [run.value.message]
-    return [f"it raised {show(run.value)}", run.where, *run.tips]
