@@ -131,6 +131,7 @@ def play_batch(jobs: Sequence[Callable[[], Any]], each: float, end: float) -> li
     """
     results: list[Any] = [None] * len(jobs)
     begun = [0, time.monotonic()]  # the job that runs, and since when
+    loading_ends = time.monotonic() + _LOADING
 
     def work():
         with contextlib.suppress(_TimeUp, _Sleep):
@@ -147,6 +148,8 @@ def play_batch(jobs: Sequence[Callable[[], Any]], each: float, end: float) -> li
             _start(worker)
             while worker.is_alive() and time.monotonic() - begun[1] < each:
                 worker.join(0.02)
+                if loads(worker.ident) and time.monotonic() < loading_ends:
+                    begun[1] = time.monotonic()  # cut off, a module would stay half loaded
             if worker.is_alive() and not _stop(worker):
                 break
             begun[0] += 1

@@ -631,21 +631,32 @@ def test_stub_of_marked_lines_keeps_the_rest():
     )
 
 
-def test_an_import_costs_an_answer_nothing_and_is_not_ended_half_way(tmp_path, monkeypatch):
-    """Half an import would leave a broken module behind, for everybody."""
+@pytest.fixture
+def imports(tmp_path, monkeypatch):
+    """A function that imports a module which takes half a second to load."""
     (tmp_path / "slow_to_come.py").write_text(
         "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end:\n    pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "slow_to_come", raising=False)
 
-    def imports(x):
+    def answer(x):
         import slow_to_come
 
         return slow_to_come.end > x
 
+    return answer
+
+
+def test_an_import_costs_an_answer_nothing_and_is_not_ended_half_way(imports):
+    """Half an import would leave a broken module behind, for everybody."""
     session = runner.run_answer(lambda answer, x: answer(x), imports, [(0.0,)], seconds=0.2)
     assert session.runs[0].value is True
     assert not session.runs[0].timed_out
+
+
+def test_our_own_jobs_do_not_end_an_import_half_way_either(imports):
+    assert runner.play_batch([lambda: imports(0.0)], 0.1, time.process_time() + 9) == [True]
 
 
 def test_nothing_is_judged_where_the_reference_fails(monkeypatch):
