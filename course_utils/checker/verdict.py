@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +72,7 @@ def name_mistakes(
     fit have nothing in common, or when the time is up before one is found. `holds` tells whether
     an explanation that fits the probes fits further inputs.
     """
-    for possible in ([(m,) for m in exercise.mistakes], _pairs(exercise, given[0])):
+    for possible in ([(m,) for m in exercise.mistakes], *_pairs(exercise, given[0])):
         fitting = []
         for some in possible:
             if time.process_time() > end:
@@ -86,19 +86,19 @@ def name_mistakes(
     return (), False
 
 
-def _pairs(exercise: Exercise, given: Any) -> Iterator[tuple[Mistake, Mistake]]:
-    """The pairs of mistakes, but for those of which one alone undoes a truth that came as due."""
-    due = outcome_of(exercise, (), 0)
+def _pairs(exercise: Exercise, given: Any) -> tuple[list, list]:
+    """The pairs of mistakes; last those of which one alone undoes a truth that came as due."""
+    due, pairs = outcome_of(exercise, (), 0), exercise.pairs()
     if not isinstance(due, dict) or not isinstance(given, dict):
-        yield from exercise.pairs()
-        return
+        return [*pairs], []
     kept = {key: x for key, x in due.items() if type(x) is bool and given.get(key) is x}
     undoing = set()
     for mistake in exercise.mistakes if kept else ():
         made = outcome_of(exercise, (mistake,), 0)
         if isinstance(made, dict) and any(made.get(key) is not x for key, x in kept.items()):
             undoing.add(mistake)
-    yield from (pair for pair in exercise.pairs() if not undoing & {*pair})
+    likely = [pair for pair in pairs if not undoing & {*pair}]
+    return likely, [pair for pair in pairs if undoing & {*pair}]
 
 
 def turns_round(exercise: Exercise, named: tuple[Mistake, ...]) -> bool:

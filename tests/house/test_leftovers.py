@@ -29,12 +29,13 @@ def test_figures_are_seen_until_they_are_closed():
 
 def test_processes_are_seen_until_they_end():
     before = left()
-    command = [sys.executable, "-c", "input()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", "print(flush=True), input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()  # before it runs, its command may still be empty
         new = sorted(set(left()) - set(before))
         process.stdin.write(b"\n")
     assert new[0].startswith(f"process {process.pid}: ")
-    assert new[0].endswith(" -c input()")
+    assert new[0].endswith(" -c print(flush=True), input()")
     assert left() == before
 
 

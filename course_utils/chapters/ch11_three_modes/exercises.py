@@ -1014,9 +1014,9 @@ def _texts(seed, batch, steps, size, lengths, pad=0):
 
 def _far_apart():
     """A text of which one token is next to impossible."""
-    logits = draw(122, (1, 5, 3))[0]
-    logits[0, 1] = torch.tensor([-1.0, 150.0, 0.0])
-    return logits, torch.tensor([[1, 2, 1, 2, 2]])
+    logits = draw(122, (1, 5, 5))[0]
+    logits[0, 1] = torch.tensor([-1.0, 150.0, 0.0, 1.0, -2.0])
+    return logits, torch.tensor([[1, 2, 4, 2, 3]])
 
 
 @exercise(
