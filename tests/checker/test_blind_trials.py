@@ -570,6 +570,11 @@ def test_a_small_example_keeps_numbers_of_a_row_apart():
             "where `kept` is 1",
         ),
         (
+            "draft_ahead",
+            lambda a, c, most: most if a == 1 else REGISTRY["draft_ahead"].solution(a, c, most),
+            "where `kept` is 1 and `cost` is larger",
+        ),
+        (
             "expert_shares",
             lambda z, k: z.where(z >= z.topk(k).values[:, -1:], torch.tensor(-100.0)).softmax(1),
             "where `logits` is near -256 throughout",

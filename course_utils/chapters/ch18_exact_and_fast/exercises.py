@@ -1209,6 +1209,7 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
         (0.9, 0.01, 6),
         (0.2, 1.0, 4),
     ],
+    edges=[("where `kept` is 1 and `cost` is larger", (1.0, 1.25, 4))],
     mistakes=[
         wrong(
             "the small model's time is left out",
