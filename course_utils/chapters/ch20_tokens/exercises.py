@@ -1161,6 +1161,8 @@ def _numbers(
         ("Flour for bread, said Tom.",),
         ("A4 paper, 80g, 210x297",),
         ("Room 0042, agent 007",),
+        (" 12345 x\n2000",),
+        ("10\u00b2 or 1\u0663 or 4\u00bd",),  # other signs for numbers are no digits 0 to 9
     ],
     mistakes=[
         wrong(

@@ -393,6 +393,7 @@ def _mean(
     if divide == "sum":
         return total
     count = keep.sum(1, keepdim=True) if divide == "real" else keep.shape[1]
+    count = keep.sum() if divide == "all real" else count
     if divide == "not 0":
         count = (patches * keep[..., None] != 0).sum(1)
     if divide == "not a row of 0":
@@ -460,6 +461,12 @@ def _mean(
             "A real patch may hold a 0: count where `real` is True, not what differs from 0.",
             {"divide": "not a row of 0"},
             divide="not 0",
+        ),
+        wrong(
+            "the real patches of all pictures are counted together",
+            "averaging",
+            "Each picture has a count of its own: sum over the axis of the patches only, dim=1.",
+            divide="all real",
         ),
         wrong(
             "the first patches are taken, as many as are real",
