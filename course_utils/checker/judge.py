@@ -30,7 +30,7 @@ from course_utils.checker.verdict import (
     explains,
     name_mistakes,
     outcome_of,
-    slips_together,
+    plain_slip,
     turns_round,
     typed_fact,
     wrong_letters,
@@ -212,7 +212,7 @@ class _Judge(Examined):
             slips = "; or ".join(f"{m.name} ({m.why})" for m in fitting)
             self.facts.append(f"several slips lead to this: {slips}")
         else:
-            together = "" if self.gaps[0].fact else slips_together(self.exercise, self.given[0])
+            together = "" if self.gaps[0].fact else plain_slip(self.exercise, self.given[0])
             if together:
                 return self._wrong(case, measured=[together])
             self.facts.append(self.gaps[0].fact or typed_fact(self.exercise, self.given[0]))

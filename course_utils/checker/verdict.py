@@ -1,7 +1,6 @@
 """What can be known of an answer, and the names of its mistakes where they are certain."""
 
 import functools
-import itertools
 import math
 import re
 import time
@@ -176,12 +175,12 @@ def wrong_letters(exercise: Exercise, given: Any) -> tuple[Mistake, ...]:
     return tuple(named.values()) if all(named.values()) else ()
 
 
-def slips_together(exercise: Exercise, given: Any) -> str:
-    """A plain slip that makes the typed number of the right one, or the one two that do together.
+def plain_slip(exercise: Exercise, given: Any) -> str:
+    """A plain slip that makes the typed number of the right one, or a known one in another scale.
 
-    Two known ones add their differences or multiply their factors; where more than two
-    explanations fit, nothing is said. Among small whole numbers too many fit by chance, and where
-    pairs were worked out, they are known.
+    Where several explanations fit, nothing is said; among small whole numbers too many fit by
+    chance. What two known slips make together only an exercise knows (`worked_out`): neither the
+    sum of their differences nor the product of their factors need be it.
     """
     due = exercise.solution()
     if any(not isinstance(x, (int, float)) or isinstance(x, bool) for x in (due, given)):
@@ -197,7 +196,9 @@ def slips_together(exercise: Exercise, given: Any) -> str:
     def is_about(number: float) -> bool:
         return gap(Typed(number), given).size <= 1
 
-    plain = [words for words, turn in _TURNS if due > 0 and due != 1 and fits(turn(due))]
+    about = " ".join([exercise.text, *exercise.hints, *(m.why for m in exercise.mistakes)])
+    turns = [t for t in _TURNS if "root" not in t[0] or re.search("root|sqrt|√", about)]
+    plain = [words for words, turn in turns if due > 0 and due != 1 and fits(turn(due))]
     plain += [words for words, turn in _SCALES if due > 0 and is_about(turn(due))]
     if plain:
         return f"{plain[0]}: that alone makes this number" if len(plain) == 1 else ""
@@ -209,29 +210,7 @@ def slips_together(exercise: Exercise, given: Any) -> str:
         if m.switches["answer"] > 0 < due and is_about(turn(m.switches["answer"]))
         if turn(due) > 0
     ]
-    if scaled:
-        return f"two slips together lead to this: {scaled[0]}" if len(scaled) == 1 else ""
-    if any(", and " in m.name for m in exercise.mistakes):
-        return ""
-    known = [
-        (m.name, m.why, float(m.switches["answer"]))
-        for m in exercise.mistakes
-        if type(m.switches["answer"]) in (int, float)
-    ]
-    known = [k for k in known if 1e-12 < abs(k[2]) < math.inf]
-    found = {
-        frozenset((a[0], b[0])): f"{a[0]} ({a[1]}); and {b[0]} ({b[1]})"
-        for a, b in itertools.combinations(known, 2)
-        if a[0] != b[0] and (fits(a[2] * b[2] / due) or fits(a[2] + b[2] - due))
-    }
-    found = found or {
-        frozenset((name, words)): f"{name} ({why}); and {words}"
-        for name, why, number in known
-        for words, turn in _TURNS[:3]
-        if number > 0 and fits(turn(number))
-    }
-    ways = ". Or: ".join(found.values())
-    return f"two slips together can lead to this: {ways}" if 1 <= len(found) <= 2 else ""
+    return f"two slips together lead to this: {scaled[0]}" if len(scaled) == 1 else ""
 
 
 def typed_fact(exercise: Exercise, given: Any) -> str:

@@ -37,6 +37,21 @@ def test_where_pairs_were_worked_out_no_others_are_guessed():
     assert "Several slips lead to this" in str(two_ways)
 
 
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("where_attention_costs_most", 2048),  # 3072 + 512 - 1536, and only the scores: no, 1024
+        ("pipeline_bubble", 13 / 15),  # the two slips make 11 / 15
+        ("best_without_order", 0.55),  # they make 0.7
+        ("best_without_order", 0.25),  # the square of what is due, but nothing there has a root
+    ],
+)
+def test_what_two_slips_make_is_not_guessed_from_what_each_makes(name, answer):
+    text = str(check(name, answer))
+    assert "slips" not in text
+    assert "root" not in text
+
+
 @pytest.mark.parametrize(("name", "answer"), [("weight_ratio", 20), ("residual_gradient", 2.6)])
 def test_a_number_rounded_too_far_is_told_so(name, answer):
     assert "less than 1 % too" in str(check(name, answer))
