@@ -37,6 +37,15 @@ _CHARACTERS = {
 _AWAY = 4096.0  # from 0: a square of such numbers has no digits left for a small difference
 
 
+def both_signs(value: Any) -> bool:
+    """A tensor that may hold any numbers, and does."""
+    return _has_floats(value) and bool((value < 0).any() and (value > 0).any())
+
+
+def _has_floats(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
+
+
 def of_lengths(
     exercise: Exercise, name: str, value: Any, probe: tuple
 ) -> Iterator[tuple[str, Any]]:
@@ -97,8 +106,7 @@ def of_weights(value: Any) -> Iterator[tuple[str, Any]]:
 
 def of_log_probs(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Logarithms of probabilities, of which one in a row is 0 in float32."""
-    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
-    if not floats or value.shape[-1] < 3 or (value > 0).any():
+    if not _has_floats(value) or value.shape[-1] < 3 or (value > 0).any():
         return
     whole = sums_to_one(value.exp())
     if whole or name.startswith("log_p"):
@@ -108,8 +116,7 @@ def of_log_probs(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def of_logits(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """In the first row one logit stands far above the others, the lowest or the highest so far."""
-    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
-    if not floats or "logits" not in name or value.shape[-1] < 2:
+    if not _has_floats(value) or "logits" not in name or value.shape[-1] < 2:
         return
     row = value.flatten(0, -2)[0] if value.dim() > 1 else value
     for at in (row.argmin(), row.argmax()):
@@ -137,8 +144,7 @@ def of_shares(exercise: Exercise, name: str, value: Any) -> Iterator[tuple[str, 
 
 def of_scores(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Scores or logits that are all far below 0; their differences are exact."""
-    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
-    if floats and re.search("logit|score", name) and (value < 0).any() and (value > 0).any():
+    if both_signs(value) and re.search("logit|score", name):
         yield f"is near -{_LOW:.0f} throughout", _on_grid(value) - _LOW
 
 

@@ -32,6 +32,7 @@ from course_utils.checker.side_effects import global_state_kept
 from course_utils.checker.special_inputs import (
     are_amounts,
     at_limits,
+    both_signs,
     far_from_zero,
     of_labels,
     of_masks,
@@ -79,7 +80,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
         made = (*_of_floats(value), *of_masks(value), *_of_rows(value), *of_weights(value))
         for words, new in (*made, *of_meaning(exercise, name, value, probe)):
             yield f"where `{name}` {words}", (*probe[:i], new, *probe[i + 1 :])
-        if _both_signs(value):
+        if both_signs(value):
             for words, new in (_longer(exercise, probe, i, axis) for axis in range(value.dim())):
                 form = tuple(x.shape for x in tensors_in(new))
                 if form not in forms:  # axes of one name grow together
@@ -158,7 +159,7 @@ def _lengths(value: Any) -> Iterator[int]:
 
 def _of_floats(value: Any) -> Iterator[tuple[str, Any]]:
     """Far and near, where any numbers will do."""
-    if _both_signs(value):
+    if both_signs(value):
         yield f"is {FAR:.0f} times as large", value * FAR
         yield f"is {NEAR} times as large", value * NEAR
         yield f"is {VERY_FAR:.0f} times as large", value * VERY_FAR
@@ -175,13 +176,13 @@ def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
             yield f"begins with {value[0].upper()}", [value[0].upper(), *value[1:]]
     if not isinstance(value, Tensor) or not value.dim() or value.dtype == torch.bool:
         return
-    axis = max(0, value.dim() - 2) if _both_signs(value) else value.dim() - 1
-    if value.shape[axis] > 2 and (_both_signs(value) or (is_ids(value) and not is_order(value))):
+    axis = max(0, value.dim() - 2) if both_signs(value) else value.dim() - 1
+    if value.shape[axis] > 2 and (both_signs(value) or (is_ids(value) and not is_order(value))):
         for at, beside in ((0, 1), (1, 2)):
             equal = value.clone()
             equal.select(axis, beside).copy_(value.select(axis, at))
             yield f"holds the same at {at} and {beside}", equal
-    if _both_signs(value) and value.dim() > 1:
+    if both_signs(value) and value.dim() > 1:
         empty = value.clone()
         empty.select(axis, 0).zero_()
         yield "has a row of zeros", empty
@@ -196,19 +197,13 @@ def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
         yield "holds numbers near 0", near
 
 
-def _both_signs(value: Any) -> bool:
-    """A tensor that may hold any numbers, and does."""
-    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
-    return floats and bool((value < 0).any() and (value > 0).any())
-
-
 @functools.cache
 def usual(exercise: Exercise, factor: float = 1.0) -> tuple[tuple, ...]:
     """The generic inputs that are as the exercise states them, or so many times as large."""
     every = [
-        tuple(factor * x if _both_signs(x) else x for x in args)
+        tuple(factor * x if both_signs(x) else x for x in args)
         for args in generic(exercise)
-        if any(map(_both_signs, args))
+        if any(map(both_signs, args))
     ]
     return tuple(args for args in every if all_agree(exercise, args))
 
@@ -225,7 +220,7 @@ def _longer(exercise: Exercise, probe: tuple, i: int, axis: int) -> Input:
         if value.dtype == torch.bool and at == value.dim() - 1 and value.equal(without_gaps(value)):
             return longer_mask(value)
         more = value.narrow(at, 0, 1)
-        more = 0.7 - more if _both_signs(value) else more
+        more = 0.7 - more if both_signs(value) else more
         more = torch.tensor([len(value)]) if is_order(value) else more
         return weights_still(value, torch.cat([value, more], at))
 
