@@ -155,7 +155,7 @@ def test_notebooks_are_run_only_when_asked_for(tmp_path, capsys):
     assert "gina" in (tmp_path / "class.html").read_text("utf-8")
 
 
-def test_two_hundred_learners_are_read(tmp_path):
+def test_two_hundred_learners_are_read(tmp_path, capsys):
     chance = random.Random(1)
     exercises = [e for e in catalogue() if e.mistakes]
     for i in range(200):
@@ -166,3 +166,4 @@ def test_two_hundred_learners_are_read(tmp_path):
             lines += [line(e.name)] if chance.random() < 0.7 else []
         (tmp_path / f"learner{i}.jsonl").write_text("".join(lines))
     assert run(["class", str(tmp_path), "--to", str(tmp_path / "out")]) == 0
+    assert "200 learners" in capsys.readouterr().out
