@@ -12,7 +12,7 @@ from course_utils.checker.probes import as_asked, draw
 NOTEBOOK = "05_self_attention"
 
 
-_TURNED = {  # (B, T, k) made ready for a product with queries (B, T, k)
+_TURNED = {  # (B, T, d) made ready for a product with queries (B, T, d)
     "last two": lambda keys: keys.mT,
     "all": lambda keys: keys.permute(2, 1, 0),
     "reshaped": lambda keys: keys.reshape(len(keys), keys.shape[2], keys.shape[1]),
@@ -41,7 +41,7 @@ def _basic(
     a = F.normalize(x, dim=-1) if compare == "cosine" else x
     if compare == "features":
         a = x.mT
-    size = {"root k": math.sqrt(x.shape[-1]), "k": x.shape[-1], "root T": math.sqrt(x.shape[1])}
+    size = {"root d": math.sqrt(x.shape[-1]), "d": x.shape[-1], "root T": math.sqrt(x.shape[1])}
     scores = a @ _TURNED[turned](a) / size.get(scale, 1.0)
     if compare == "distance":
         scores = -torch.cdist(x, x)
@@ -112,10 +112,10 @@ def _basic_with_the_kernel(x):
         wrong(
             "the scores are scaled",
             "scale",
-            "Dividing by the root of k comes later; here the dot products stay as they are.",
-            {"scale": "k"},
+            "Dividing by the root of d comes later; here the dot products stay as they are.",
+            {"scale": "d"},
             {"scale": "root T"},
-            scale="root k",
+            scale="root d",
         ),
         SOFTMAX_TWICE,
         SOFTMAX_OF_THE_MAP,
@@ -185,14 +185,14 @@ def _basic_with_the_kernel(x):
         wrong(
             "features are compared, not tokens",
             "score",
-            "x.mT @ x has shape (B, k, k); weights are between tokens, (B, T, T).",
+            "x.mT @ x has shape (B, d, d); weights are between tokens, (B, T, T).",
             compare="features",
         ),
         *_MISTURNED,
     ],
     hints=[
         "Three lines: scores, weights, outputs. Write the shape of each beside it.",
-        "All dot products of (B, T, k) with itself: a product with its own transpose, (B, k, T).",
+        "All dot products of (B, T, d) with itself: a product with its own transpose, (B, d, T).",
         "Which axis of (B, T, T) belongs to the keys? Along it the weights sum to 1.",
     ],
     right_variants=[
@@ -207,7 +207,7 @@ def _basic_with_the_kernel(x):
 def basic_attention(x):
     """Self-attention without parameters.
 
-    x: (B, T, k). Returns outputs (B, T, k) and weights (B, T, T).
+    x: (B, T, d). Returns outputs (B, T, d) and weights (B, T, T).
     """
     scores = torch.bmm(x, x.transpose(1, 2))  # (B, T, T)
     weights = F.softmax(scores, dim=2)
@@ -236,7 +236,7 @@ def _roles(
         q, v = v, q
     root = math.sqrt(q.shape[-1])
     size = {
-        "root": root, "k": root**2, "inverse": 1 / root, "root T": math.sqrt(x.shape[1])
+        "root": root, "d": root**2, "inverse": 1 / root, "root T": math.sqrt(x.shape[1])
     }.get(scale, 1.0)  # fmt: skip
     scores = q @ _TURNED[turned](k) / size
     weights = {
@@ -257,7 +257,7 @@ def _roles(
 
 
 def _roles_token_by_token(x, W_q, W_k, W_v):
-    columns = x.unsqueeze(-1)  # (B, T, k, 1): each token as a column
+    columns = x.unsqueeze(-1)  # (B, T, d, 1): each token as a column
     q, k, v = ((W.T @ columns).squeeze(-1) for W in (W_q, W_k, W_v))
     rows = []
     for i in range(x.shape[1]):
@@ -305,19 +305,19 @@ def _roles_in_one_product(x, W_q, W_k, W_v):
         wrong(
             "the scores are divided by the size, not by its root",
             "scale",
-            "The spread of a dot product of k terms is the root of k.",
-            scale="k",
+            "The spread of a dot product of d terms is the root of d.",
+            scale="d",
         ),
         wrong(
             "the scores are scaled by the number of tokens",
             "scale",
-            "What counts is the size k of a query, its last axis, not how many there are.",
+            "What counts is the size d of a query, its last axis, not how many there are.",
             scale="root T",
         ),
         wrong(
             "the scores are multiplied by the root",
             "scale",
-            "They must be divided: the larger k, the larger dot products already are.",
+            "They must be divided: the larger d, the larger dot products already are.",
             scale="inverse",
         ),
         wrong(
@@ -446,7 +446,7 @@ def _roles_in_one_product(x, W_q, W_k, W_v):
 def attend_with_roles(x, W_q, W_k, W_v):
     """Self-attention with a learned matrix for each role.
 
-    x: (B, T, k), W_q, W_k, W_v: (k, k). Returns outputs (B, T, k) and weights (B, T, T).
+    x: (B, T, d), W_q, W_k, W_v: (d, d). Returns outputs (B, T, d) and weights (B, T, T).
     """
     queries, keys, values = x @ W_q, x @ W_k, x @ W_v
     scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])  # (B, T, T)
@@ -455,17 +455,17 @@ def attend_with_roles(x, W_q, W_k, W_v):
 
 
 def attention_layer(x):
-    """(T, k) -> (T, k): bare self-attention, which does not know places."""
+    """(T, d) -> (T, d): bare self-attention, which does not know places."""
     return torch.softmax(x @ x.T, dim=-1) @ x
 
 
 def running_sum_layer(x):
-    """(T, k) -> (T, k): each output is the sum up to its own place."""
+    """(T, d) -> (T, d): each output is the sum up to its own place."""
     return x.cumsum(0)
 
 
 def place_layer(x):
-    """(T, k) -> (T, k): row i is multiplied by i + 1."""
+    """(T, d) -> (T, d): row i is multiplied by i + 1."""
     return x * torch.arange(1, len(x) + 1)[:, None]
 
 
@@ -553,7 +553,7 @@ def _gap_by_a_matrix(layer, x, order):
         wrong(
             "features are permuted, not tokens",
             "position",
-            "Tokens are the rows, axis 0 of (T, k).",
+            "Tokens are the rows, axis 0 of (T, d).",
             axis=1,
         ),
         wrong(
@@ -642,7 +642,7 @@ def _gap_by_a_matrix(layer, x, order):
 def equivariance_gap(layer, x, order):
     """How far a layer is from being permutation equivariant.
 
-    layer: a function (T, k) -> (T, k), x: (T, k), order: (T,) a permutation of 0 to T - 1.
+    layer: a function (T, d) -> (T, d), x: (T, d), order: (T,) a permutation of 0 to T - 1.
     Returns one number, 0 (up to rounding) for an equivariant layer.
     """
     return (layer(x[order]) - layer(x)[order]).abs().max()
@@ -998,12 +998,20 @@ def _looks_at(weights, x, verb, noun):
     trains="setting the three matrices by hand",
     text="""
     Set a head by hand. A token is six numbers: is it a noun, is it a verb, is it a place (1 or 0),
-    and three numbers between -1 and 1 that say which word it is. Find matrices with which
-    **the verb fetches the noun**: it gives the noun more than 0.9 of its weight, and the last three
-    numbers of its output are those of the noun (to within 0.1), wherever the two stand. A sentence
-    has one noun and one verb. Attention is
+    and three numbers between -1 and 1 that say which word it is. A sentence may look so:
+
+    |  | noun? | verb? | place? | which word | | |
+    |---|---|---|---|---|---|---|
+    | **the** | 0 | 0 | 0 | 0.3 | -0.2 | 0.9 |
+    | **cat** | 1 | 0 | 0 | 0.5 | 0.1 | -0.7 |
+    | **walks** | 0 | 1 | 0 | -0.4 | 0.8 | 0.2 |
+
+    Find matrices with which **the verb fetches the noun**: it gives the noun more than 0.9 of its
+    weight, and the last three numbers of its output are those of the noun (to within 0.1), wherever
+    the two stand. A sentence has one noun and one verb. Attention is
     `softmax(x @ W_q @ (x @ W_k).T / sqrt(6)) @ (x @ W_v)`. Any such matrices are right. (The check
-    shows a sentence as `kinds`, 1 noun, 2 verb, 3 place, 0 and from 4 on neither, and `words`.)
+    writes the first three columns as one number a token, `kinds`: 1 is a noun, 2 a verb, 3 a place,
+    any other number none of them. This sentence has the kinds 0, 1, 2.)
     """,
     reference=_head,
     play=_read_at_the_verb,
@@ -1098,37 +1106,37 @@ def head_by_hand():
 
 
 def neighbour_layer(x):
-    """(T, k) -> (T, k): each output is a mean of the token and the one before it."""
+    """(T, d) -> (T, d): each output is a mean of the token and the one before it."""
     return (x + torch.cat([x[:1], x[:-1]])) / 2
 
 
 def reading_layer(x):
-    """(T, k) -> (T, k): the sum so far of feature 1 alone, in all features."""
+    """(T, d) -> (T, d): the sum so far of feature 1 alone, in all features."""
     return x[:, 1:2].cumsum(0).expand_as(x)
 
 
 def writing_layer(x):
-    """(T, k) -> (T, k): the sum so far of all features, in feature 1 alone."""
+    """(T, d) -> (T, d): the sum so far of all features, in feature 1 alone."""
     return x.sum(1, keepdim=True).cumsum(0) * (torch.arange(x.shape[1]) == 1)
 
 
 def relative_layer(x):
-    """(T, k) -> (T, k): the sum so far of how far feature i lies from feature 0, times i + 1."""
+    """(T, d) -> (T, d): the sum so far of how far feature i lies from feature 0, times i + 1."""
     return (x - x[:, :1]).cumsum(0) * torch.arange(1, x.shape[1] + 1)
 
 
 def post_norm_layer(x):
-    """(T, k) -> (T, k): the sum so far of the squares, normalised."""
+    """(T, d) -> (T, d): the sum so far of the squares, normalised."""
     return F.layer_norm(x.square().cumsum(0), x.shape[1:])
 
 
 def faint_layer(x):
-    """(T, k) -> (T, k): each output is its token, and a little of the sum up to its own place."""
+    """(T, d) -> (T, d): each output is its token, and a little of the sum up to its own place."""
     return x + 1e-4 * x.cumsum(0)
 
 
 def watchful_layer(x):
-    """(T, k) -> (T, k): as long as the tokens are large, each output is the sum of all."""
+    """(T, d) -> (T, d): as long as the tokens are large, each output is the sum of all."""
     return x + (x.abs().amax() > 10) * x.sum(0)
 
 
@@ -1136,7 +1144,7 @@ def _influence(
     layer, x, *,
     sides="right", change="one token", seen="any", diagonal="in", meaning="moved", least=1e-6,
 ):  # fmt: skip
-    step = 1.0 + torch.arange(x.shape[1])  # (k,)
+    step = 1.0 + torch.arange(x.shape[1])  # (d,)
     one = torch.zeros(x.shape[1])
     one[{"feature 0": 0, "the last feature": -1}.get(change, 0)] = 1.0
     rows = []
@@ -1151,7 +1159,7 @@ def _influence(
         else:
             steps = {"one token": step, "all alike": torch.ones_like(step)}
             changed[j] += steps.get(change, one)
-        difference = layer(changed) - layer(x)  # (T, k)
+        difference = layer(changed) - layer(x)  # (T, d)
         moved = difference.abs() > least
         rows.append(
             {
@@ -1170,7 +1178,7 @@ def _influence(
 
 
 def _influence_by_gradient(layer, x):
-    jacobian = torch.autograd.functional.jacobian(layer, x)  # (T, k, T, k)
+    jacobian = torch.autograd.functional.jacobian(layer, x)  # (T, d, T, d)
     return (jacobian.abs() > 1e-7).any(dim=3).any(dim=1)
 
 
@@ -1181,7 +1189,7 @@ def _influence_by_gradient(layer, x):
     difficulty=2,
     trains="measuring which token reaches which output",
     text="""
-    A layer is handed to you as a function from (T, k) to (T, k); you cannot look inside. Find out
+    A layer is handed to you as a function from (T, d) to (T, d); you cannot look inside. Find out
     **which token reaches which output**: a table that is True at `[i, j]` if output i depends on
     token j, however weakly. The check hands you attention, a convolution and others. With this
     function you can find a leak in any decoder.
@@ -1309,7 +1317,7 @@ def _influence_by_gradient(layer, x):
 def influence(layer, x):
     """Which token reaches which output.
 
-    layer: a function (T, k) -> (T, k), x: (T, k).
+    layer: a function (T, d) -> (T, d), x: (T, d).
     Returns booleans (T, T), True at [i, j] if output i depends on token j.
     """
     columns = []
@@ -1474,8 +1482,8 @@ def stack_multiplications():
 
 
 def _elsewhere(x, *, made="diagonal hidden", sums="one"):
-    T, k = x.shape
-    scores = x @ x.T / math.sqrt(k)  # (T, T)
+    T, d = x.shape
+    scores = x @ x.T / math.sqrt(d)  # (T, T)
     itself = torch.eye(T, dtype=torch.bool)
     hidden = scores.masked_fill(itself, -math.inf)
     # the first token has no earlier one and the last no later one: each looks at itself
@@ -1489,7 +1497,7 @@ def _elsewhere(x, *, made="diagonal hidden", sums="one"):
         "the next": lambda: torch.eye(T, dtype=x.dtype).roll(1, dims=1),
         "earlier": lambda: alone.masked_fill(above, -math.inf).softmax(-1),
         "later": lambda: alone.masked_fill(above.T, -math.inf).softmax(-1),
-        "neighbour asks": lambda: (x.roll(1, dims=0) @ x.T / math.sqrt(k)).softmax(-1),
+        "neighbour asks": lambda: (x.roll(1, dims=0) @ x.T / math.sqrt(d)).softmax(-1),
         "drawn": lambda: (hidden + torch.randn_like(hidden)).softmax(-1),
         "columns": lambda: hidden.softmax(0),
         "no softmax": lambda: (
@@ -1528,10 +1536,10 @@ def _what_weights_keep(answer, x):
     trains="designing attention to order",
     text="""
     **An open task**: many answers are right, and only what is asked here is checked. Without
-    matrices a token mostly looks at itself. Cure that, without any trained number: design the
-    weights (T, T) of self-attention for tokens `x` (T, k) with these properties: (1) no weight is
-    negative, and each row sums to 1; (2) if the tokens are shuffled, rows and columns are shuffled
-    in the same way; (3) the weights change when a token becomes another one; (4) of 40
+    matrices random tokens mostly look at themselves. Cure that, without any trained number: design
+    the weights (T, T) of self-attention for tokens `x` (T, d) with these properties: (1) no weight
+    is negative, and each row sums to 1; (2) if the tokens are shuffled, rows and columns are
+    shuffled in the same way; (3) the weights change when a token becomes another one; (4) of 40
     random tokens of 16 numbers, each keeps at most 0.1 of its weight for itself, on average.
     """,
     reference=_elsewhere,
@@ -1611,7 +1619,7 @@ def _what_weights_keep(answer, x):
 def look_elsewhere(x):
     """Weights of self-attention in which a token does not mostly look at itself.
 
-    x: (T, k). Returns weights (T, T).
+    x: (T, d). Returns weights (T, T).
     """
     # One of many: as a key, a token moves its numbers on by one, so it no longer fits itself best.
     scores = x @ x.roll(1, dims=1).T / math.sqrt(x.shape[1])  # (T, T)

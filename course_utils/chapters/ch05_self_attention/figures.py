@@ -17,15 +17,20 @@ from course_utils.viz.drawings import Drawing
 
 def self_attention():
     """How y_1 comes about: x_1 asks, every x_j is compared, every x_j is mixed in."""
-    sheet = Canvas(8, 4.9)
+    sheet = Canvas(3.65, 4.9)
     sheet.frame(0.1, 0.1, 3.55, 4.8, "No parameters: x in three roles")
     for x, j in _columns(0.65, 0.78):
-        token = sheet.circle(x, 0.55, 0.2, f"$x_{j}$", RESULT if j == 1 else STEP)
+        sheet.circle(x, 0.55, 0.2, f"$x_{j}$", RESULT if j == 1 else STEP)
         _column(sheet, x, j, key=(x - 0.12, 0.71), value=(x + 0.2, 0.55), asked=(1.43, 0.75))
     _top(sheet, 0.65, 0.78)
+    return sheet
 
-    sheet.frame(3.7, 0.1, 7.9, 4.8, "A vector for each role, by $W_q$, $W_k$, $W_v$")
-    for x, j in _columns(4.3, 1.0):
+
+def self_attention_roles():
+    """The same with a vector for each role: q_1 asks, every k_j is compared, every v_j mixed in."""
+    sheet = Canvas(4.4, 4.9)
+    sheet.frame(0.1, 0.1, 4.3, 4.8, "A vector for each role, by $W_q$, $W_k$, $W_v$")
+    for x, j in _columns(0.7, 1.0):
         token = sheet.circle(x, 0.55, 0.2, f"$x_{j}$", RESULT if j == 1 else STEP)
         key = sheet.circle(x - 0.31, 1.25, 0.14, f"$k_{j}$", KEY, size=SMALL)
         value = sheet.circle(x + 0.31, 1.25, 0.14, f"$v_{j}$", VALUE, size=SMALL)
@@ -34,8 +39,8 @@ def self_attention():
         if j == 1:
             query = sheet.circle(x, 1.25, 0.14, f"$q_{j}$", QUERY, size=SMALL)
             sheet.arrow(token.top, query.bottom)
-        _column(sheet, x, j, key=key.top, value=value.top, asked=(5.3, 1.4))
-    _top(sheet, 4.3, 1.0)
+        _column(sheet, x, j, key=key.top, value=value.top, asked=(1.7, 1.4))
+    _top(sheet, 0.7, 1.0)
     return sheet
 
 
@@ -68,9 +73,9 @@ def sequence_models():
     """How far apart two tokens are in a convolution, a recurrence and self-attention."""
     sheet = Canvas(8, 3.6)
     notes = [
-        ("Convolution, width k", "one layer: steps O(1), cost O(k n d²)", "ends: O(n / k) layers"),
-        ("Recurrence", "one layer: steps O(n), cost O(n d²)", "ends: 1 layer, path O(n)"),
-        ("Self-attention", "one layer: steps O(1), cost O(n² d)", "ends: 1 layer, path O(1)"),
+        ("Convolution", "a layer: steps O(1), cost O(width n d²)", "ends: O(n / width) layers"),
+        ("Recurrence", "a layer: steps O(n), cost O(n d²)", "ends: 1 layer, path O(n)"),
+        ("Self-attention", "a layer: steps O(1), cost O(n² d)", "ends: 1 layer, path O(1)"),
     ]
     links = [
         lambda i, j: abs(i - j) <= 1,
@@ -98,16 +103,18 @@ def sequence_models():
 FIGURES = {
     "self_attention.svg": Drawing(
         self_attention,
-        "Self-attention for the output y_1 of four inputs. Left, without parameters: the dot "
-        "product of x_1 with each x_j, then softmax, gives the weights w_10 to w_13; each x_j is "
-        "multiplied by its weight, and the sum is y_1. Right: the same with a query q_1, and a "
-        "key k_j and a value v_j of every input, made by W_q, W_k and W_v.",
+        "Self-attention without parameters: x_1 is compared with every x_j, softmax makes the "
+        "weights w_10 to w_13, and y_1 is the weighted sum of all x_j.",
+    ),
+    "self_attention_roles.svg": Drawing(
+        self_attention_roles,
+        "The same with matrices: q_1 is compared with every k_j, and y_1 is the weighted sum of "
+        "all v_j.",
     ),
     "sequence_models.svg": Drawing(
         sequence_models,
-        "Three layers from five inputs to five outputs. Convolution of width k links neighbours: "
-        "steps O(1), cost O(k n d²), the ends meet after O(n / k) layers. Recurrence passes from "
-        "output to output: steps and path O(n), cost O(n d²). Self-attention links everything "
-        "with everything: steps and path O(1), cost O(n² d).",
+        "Three layers from five inputs to five outputs, with steps and costs: a convolution links "
+        "neighbours, a recurrence passes from output to output, self-attention links everything "
+        "with everything.",
     ),
 }
