@@ -23,7 +23,7 @@ def _pool(weights, values, *, how="sum", along="keys", divided="no", again=False
         weights = torch.softmax(weights, dim=-1)
     if how == "hard":
         return values[weights.argmax(-1)]
-    products = weights * values  # (m, n)
+    products = weights * values  # (Tq, Tk)
     if how == "none":
         return products
     axis = {"keys": -1, "queries": 0, "both": (0, 1)}[along]
@@ -50,7 +50,7 @@ def _pool(weights, values, *, how="sum", along="keys", divided="no", again=False
         wrong(
             "the weighted values are averaged once more",
             "averaging",
-            "The weights sum to 1 already, so add the products; a mean divides by n again.",
+            "The weights sum to 1 already, so add the products; a mean divides once more.",
             divided="by how many",
         ),
         wrong(
@@ -72,7 +72,7 @@ def _pool(weights, values, *, how="sum", along="keys", divided="no", again=False
         wrong(
             "a softmax goes over the weights",
             "normalisation",
-            "They are weights already; another softmax pulls them all towards 1/n.",
+            "They are weights already; another softmax pulls them all towards 1/Tk.",
             again=True,
         ),
         wrong(
@@ -84,13 +84,13 @@ def _pool(weights, values, *, how="sum", along="keys", divided="no", again=False
         wrong(
             "the result is divided by the sum of all weights",
             "normalisation",
-            "Each row sums to 1 by itself; the whole map sums to m, and that is no divisor.",
+            "Each row sums to 1 by itself; the whole map sums to Tq, and that is no divisor.",
             divided="by all weights",
         ),
         wrong(
             "the values are made a column, and the result stays one",
             "averaging",
-            "One number per query is wanted, (m,); the axis of size 1 is left over.",
+            "One number per query is wanted, (Tq,); the axis of size 1 is left over.",
             how="as a column",
             along="keys",
         ),
@@ -115,7 +115,7 @@ def _pool(weights, values, *, how="sum", along="keys", divided="no", again=False
 def pooled(weights, values):
     """The weighted average of the values for each query.
 
-    weights: (m, n), rows sum to 1; values: (n,). Returns (m,).
+    weights: (Tq, Tk), rows sum to 1; values: (Tk,). Returns (Tq,).
     """
     return weights @ values
 
@@ -133,7 +133,7 @@ def _kernel(
     transposed=False,
     hide_self="no",
 ):
-    distance = queries[:, None] - keys  # (m, n)
+    distance = queries[:, None] - keys  # (Tq, Tk)
     length = (lambda u: u) if power == "signed" else (lambda u: u.abs() ** power)
     scaled = {
         "divide": length(distance / width),
@@ -298,7 +298,7 @@ def _kernel_by_loops(x, xs, sigma):
         ),
     ],
     hints=[
-        "queries[:, None] - keys is the table of all differences: (m, n).",
+        "queries[:, None] - keys is the table of all differences: (Tq, Tk).",
         "The exponent is minus one half of the squared distance, measured in widths.",
         "exp and dividing by the row's sum is what torch.softmax does; along which axis?",
     ],
@@ -314,9 +314,9 @@ def _kernel_by_loops(x, xs, sigma):
 def gaussian_weights(queries, keys, width):
     """Attention weights of a Gaussian kernel.
 
-    queries: (m,), keys: (n,), width: a positive number. Returns (m, n), rows sum to 1.
+    queries: (Tq,), keys: (Tk,), width: a positive number. Returns (Tq, Tk), rows sum to 1.
     """
-    u = (queries[:, None] - keys) / width  # (m, n)
+    u = (queries[:, None] - keys) / width  # (Tq, Tk)
     return torch.softmax(-(u**2) / 2, dim=1)
 
 
@@ -824,7 +824,7 @@ def _nearest(
     queries, keys, k, *,
     by="distance", last=False, more=0, share="equal", along="keys", ranked="by place",
 ):  # fmt: skip
-    apart = queries[:, None] - keys  # (m, n)
+    apart = queries[:, None] - keys  # (Tq, Tk)
     rank_of = {"distance": apart.abs(), "signed": apart, "key": keys.abs().expand_as(apart)}[by]
     axis = 1 if along == "keys" else 0
     order = rank_of.argsort(axis, descending=last)
@@ -923,7 +923,7 @@ def _nearest_by_topk(queries, keys, k):
         ),
     ],
     hints=[
-        "Start from the table of absolute distances, (m, n).",
+        "Start from the table of absolute distances, (Tq, Tk).",
         "torch.topk(..., largest=False) gives the places of the smallest entries of each row.",
         "zeros.scatter(1, places, number) writes one number at those places. Which number?",
     ],
@@ -943,7 +943,7 @@ def _nearest_by_topk(queries, keys, k):
 def nearest_weights(queries, keys, k):
     """Weights that look at the k nearest keys of each query, and at those alike.
 
-    queries: (m,), keys: (n,), k: an integer from 1 to n. Returns (m, n), rows sum to 1.
+    queries: (Tq,), keys: (Tk,), k: an integer from 1 to Tk. Returns (Tq, Tk), rows sum to 1.
     """
-    nearest = (queries[:, None] - keys).abs().topk(k, dim=1, largest=False).indices  # (m, k)
+    nearest = (queries[:, None] - keys).abs().topk(k, dim=1, largest=False).indices  # (Tq, k)
     return torch.zeros(len(queries), len(keys)).scatter(1, nearest, 1 / k)
