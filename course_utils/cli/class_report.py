@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import io
 import statistics
 import sys
 from collections import Counter, defaultdict
@@ -12,6 +13,7 @@ from course_utils.checker import catalogue, log
 from course_utils.checker.exercise import TAGS, Exercise
 from course_utils.cli.class_logs import Hand, read_folder
 from course_utils.cli.class_page import page
+from course_utils.training.runs.files import CannotWrite, write_atomic
 
 WARNING = (
     "This runs the code of every notebook in {}, on this machine and with your rights: each in a "
@@ -82,17 +84,18 @@ def summary(hands: list[Hand], skipped: list[tuple[str, str]], hidden: bool = Fa
     return Class(exercises, learners, dict(kinds), guesses, skipped)
 
 
-def write_table(found: Class, file: Path) -> None:
-    """One row for each learner and exercise tried."""
+def table(found: Class) -> str:
+    """One row for each learner and exercise tried, as CSV."""
     chapters = {e.name: e.notebook for e in found.exercises}
-    with file.open("w", newline="", encoding="utf-8-sig") as stream:
-        rows = csv.writer(stream)
-        rows.writerow(("learner", "chapter", "exercise", "solved", "tries", "mistakes"))
-        for who, own in found.learners.items():
-            for name, tried in own.items():
-                mistakes = "; ".join(f"{m} ({n})" for m, n in tried.mistakes.most_common())
-                row = (who, chapters[name], name, int(tried.solved), tried.tries, mistakes)
-                rows.writerow([_no_formula(cell) for cell in row])
+    stream = io.StringIO(newline="")
+    rows = csv.writer(stream)
+    rows.writerow(("learner", "chapter", "exercise", "solved", "tries", "mistakes"))
+    for who, own in found.learners.items():
+        for name, tried in own.items():
+            mistakes = "; ".join(f"{m} ({n})" for m, n in tried.mistakes.most_common())
+            row = (who, chapters[name], name, int(tried.solved), tried.tries, mistakes)
+            rows.writerow([_no_formula(cell) for cell in row])
+    return stream.getvalue()
 
 
 def _no_formula(cell: object) -> object:
@@ -127,10 +130,11 @@ def main(options: list[str]) -> int:
     files = args.to / "class.html", args.to / "class.csv"
     try:
         args.to.mkdir(parents=True, exist_ok=True)
-        files[0].write_text(page(found), encoding="utf-8")
-        write_table(found, files[1])
-    except OSError as error:
-        print(f"{args.to} cannot be written: {error.strerror or error}.", file=sys.stderr)
+        write_atomic(files[0], page(found).encode("utf-8"))
+        write_atomic(files[1], table(found).encode("utf-8-sig"))
+    except (OSError, CannotWrite) as error:
+        said = error if isinstance(error, CannotWrite) else f"{args.to}: {error.strerror or error}"
+        print(said, file=sys.stderr)
         return 1
     print(f"{len(hands)} learners: {files[0]}, {files[1]}")
     for name, why in skipped:

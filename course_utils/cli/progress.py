@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from course_utils.checker import log, progress
+from course_utils.training.runs.files import CannotWrite, write_atomic
 
 _HANDED_IN = ("event", "exercise", "outcome", "mistakes", "tags", "guess", "close", "case", "good")
 
@@ -29,7 +30,12 @@ def main(options: list[str]) -> int:
     try:
         if args.export:
             return export(args.export)
-        print(progress(args.chapter))
+        text = str(progress(args.chapter))
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:  # a terminal of a narrow encoding has no such blocks
+            text = text.replace("█", "#").replace("░", ".")
+        print(text)
     except ValueError as error:
         parser.error(str(error))
     return 0
@@ -43,10 +49,11 @@ def export(file: Path) -> int:
         if entry["event"] in ("check", "outcome", "clinic")
     ]
     try:
-        with file.open("x", encoding="utf-8") as handed_in:
-            handed_in.write("".join(line + "\n" for line in lines))
-    except OSError as error:
-        print(f"{file} cannot be written: {error.strerror}.", file=sys.stderr)
+        if file.exists():
+            raise CannotWrite(f"cannot write {file}: it is there already; name another file")
+        write_atomic(file, "".join(line + "\n" for line in lines).encode("utf-8"))
+    except CannotWrite as error:
+        print(error, file=sys.stderr)
         return 1
     print(f"{len(lines)} tries are in {file}.")
     return 0

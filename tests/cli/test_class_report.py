@@ -1,6 +1,7 @@
 """What learners hand in, good and hostile, becomes one page and one table; nothing is lost."""
 
 import csv
+import errno
 import json
 import random
 import zipfile
@@ -112,6 +113,26 @@ def test_a_cell_of_the_table_is_no_formula(folder, tmp_path):
     assert "'=1+1," in (tmp_path / "class.csv").read_text("utf-8")
 
 
+def test_a_full_disk_leaves_what_was_there(folder, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    assert run(["class", str(folder), "--to", str(out)]) == 0
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    assert {*before} == {"class.html", "class.csv"}
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    capsys.readouterr()
+    for command in (
+        ["class", str(folder), "--to", str(out)],
+        ["progress", "--export", str(out / "me.jsonl")],
+    ):
+        assert run(command) == 1
+        assert "No space left on device; make room there" in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
 def test_wrong_options_are_answered(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run(["class", str(tmp_path / "none")])
@@ -130,7 +151,11 @@ def test_what_a_learner_exports_holds_no_code_no_time_and_no_name(tmp_path, monk
     entries = [json.loads(text) for text in handed_in.read_text("utf-8").splitlines()]
     assert [e["outcome"] for e in entries] == ["mistake", "right"]
     assert not {"code", "time"} & {key for e in entries for key in e}
+    capsys.readouterr()
     assert run(["progress", "--export", str(handed_in)]) == 1  # nothing is written over
+    assert capsys.readouterr().err == (
+        f"cannot write {handed_in}: it is there already; name another file\n"
+    )
     hands, _ = read_folder(handed_in.parent)
     own = summary(hands, []).learners["me"]["dot_product_variance"]
     assert (own.tries, own.solved) == (2, True)

@@ -1,5 +1,6 @@
 """The course's commands: the list, wrong input, and what happens when something is missing."""
 
+import io
 import os
 import shlex
 import subprocess
@@ -101,6 +102,16 @@ def test_progress_counts_every_exercise(capsys, monkeypatch, tmp_path):
         cli.main(["progress", "99"])
     assert left.value.code == 2
     assert "no exercise is in '99'; chapters: 00_start_here, 01" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("encoding", "block"), [("cp1252", "."), ("ascii", "."), ("utf-8", "░")])
+def test_bars_of_progress_are_drawn_in_any_encoding(monkeypatch, tmp_path, encoding, block):
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.jsonl"))
+    screen = io.TextIOWrapper(io.BytesIO(), encoding)
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert cli.main(["progress"]) == 0
+    screen.flush()
+    assert 20 * block in screen.buffer.getvalue().decode(encoding)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows tells a closed pipe in another way")
