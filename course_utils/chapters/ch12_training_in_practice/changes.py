@@ -10,6 +10,7 @@ CHANGES = [
     ("c12-model", "seed=0", "seed=7"),
     ("c12-model", "factor=1.0", "factor=3.0"),
     ("c12-start-guess", "...", "5.7"),
+    ("c12-four", "[3.0, 0.0", "[6.0, 0.0"),
     ("c12-floor", "few[:8]", "few[:1]"),
     ("c12-floor", "few[:8]", "few[:32]"),
     ("c12-one", "updates=100", "updates=10"),
@@ -21,11 +22,16 @@ CHANGES = [
     ("c12-run", "size=32", "size=4"),
     ("c12-adam", "betas=(0.9, 0.999)", "betas=(0.9, 0.98)"),
     ("c12-adam", "eps=1e-8", "eps=1e-2"),
+    ("c12-steady", "[1.0, -1.0, 1.0, -1.0]", "[1.0, -1.0, 1.0, 1.0]"),
     ("c12-same", "i in range(10)", "i in range(30)"),
     ("c12-step", "1e-5", "1e-12"),
-    ("c12-sweep", "(1.0, 3.0, 10.0)", "(0.3, 30.0)"),
+    ("c12-sweep", "(1.0, 2.0, 5.0, 10.0)", "(0.3, 30.0)"),
     ("c12-sweep", "(0.003, 0.01, 0.03, 0.1)", "(10.0, 30.0)"),
-    ("c12-warm", 'try_out("warm-up", warmup=20)', 'try_out("warm-up", warmup=150)'),
+    (
+        "c12-schedules",
+        "def rising(step, updates, warmup=20)",
+        "def rising(step, updates, warmup=150)",
+    ),
     ("c12-deep", '"num_layers": 4', '"num_layers": 2'),
     ("c12-clip-run", "lr=10.0", "lr=1.0"),
     ("c12-smooth", "epsilon = 0.1", "epsilon = 0.5"),
@@ -50,8 +56,7 @@ CHANGES = [
     ("c12-batch", "(32, 256)", "(8, 32, 256)"),
     ("c12-decay", "weight_decay = 2.0", "weight_decay = 0.1"),
     ("c12-decay-guess", "...", "3.2"),
-    ("c12-depth", "num_layers = 2", "num_layers = 4"),
-    ("c12-depth", "num_layers=num_layers", "d_ff=16"),
+    ("c12-decay", "run(weight_decay=weight_decay)", "run(weight_decay=weight_decay, num_layers=2)"),
 ]
 
 SHORT = [

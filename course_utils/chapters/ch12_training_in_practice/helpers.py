@@ -1,4 +1,4 @@
-"""What the cells of chapter 12 only call: its sentences, and the curves of its runs."""
+"""What the cells of chapter 12 only call: its sentences, and the curves and table of its runs."""
 
 from collections import Counter
 
@@ -41,3 +41,15 @@ def draw_runs(runs, names, every):
     lines = {name: runs[name].mean(0) for name in names}
     dots = {name: (at * seeds, runs[name].flatten()) for name in names}
     plot_curves(at, lines, "updates", "loss on held-out text", points=dots)
+
+
+def print_results(runs, learned):
+    """A row a run: losses on held-out text, lowest and end, and on few sentences at the end.
+
+    runs: by name (seeds, measurements); learned: by name one number. All are means over the seeds.
+    """
+    width = max(map(len, runs))
+    print(f"{'':{width}}  held out: lowest   end   on few: end")
+    for name, losses in runs.items():
+        lowest, end = losses.min(1).values.mean(), losses[:, -1].mean()
+        print(f"{name:{width}} {lowest:17.2f} {end:5.2f} {learned[name]:13.2f}")
