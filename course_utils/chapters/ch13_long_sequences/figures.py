@@ -88,14 +88,36 @@ def _kernel(sheet, left, top, features=4):
     sheet.text(state.x, state.y - 0.36, "m × v", SMALL)
 
 
+def summaries(block=4):
+    """Twelve keys in three blocks, and below them what a query of the middle block meets."""
+    sheet = Canvas(5.2, 1.5)
+    size, left, top = 0.3, 1.2, 1.35
+    own, far = tint(BLUE, 0.2), [tint(GREEN, 0.55), tint(GREEN, 0.75)]
+    shades = [own if k // block == 1 else far[k // block // 2] for k in range(_TOKENS)]
+    sheet.cells(left, top, [shades], size)
+    sheet.text(left - 0.6, top - size / 2, "all keys", SMALL)
+    below = top - 0.75
+    sheet.text(left - 0.6, below - size / 2, "what it meets", SMALL)
+    for k in range(block, 2 * block):
+        sheet.cells(left + k * size, below, [[own]], size)
+    for k, shade, name in ((0, far[0], "mean"), (2 * block, far[1], "mean")):
+        middle = left + (k + block / 2) * size
+        sheet.cells(middle - size / 2, below, [[shade]], size)
+        sheet.text(middle, below - size - 0.15, name, SMALL)
+    return sheet
+
+
 FIGURES = {
     "long_attention.svg": Drawing(
         long_attention,
-        "What ten kinds of attention compute of the map of twelve queries and keys: full, all of "
-        "it; a window, a band; window and global, a band with one full row and column; the same "
-        "with random keys; blocks with summaries, squares on the diagonal and one score for each "
-        "other block; low rank, scores against r mixtures of the keys; kernel, features against "
-        "one small matrix and no map; hashing, scattered cells of equal buckets; segments with "
-        "memory, a staircase two segments wide; best k, two keys a query.",
+        "Ten maps of twelve queries and keys, with the scores that are computed: full; window, a "
+        "band; with a global token, also one row and column; with random keys; blocks with "
+        "summaries; low rank, three columns; kernel, no map; hashing, scattered; segments with "
+        "memory, a staircase; best k, two a query.",
+    ),
+    "summaries.svg": Drawing(
+        summaries,
+        "Twelve keys in three blocks of four; a query of the middle block meets its own four keys, "
+        "and one mean of each other block.",
     ),
 }
