@@ -67,15 +67,14 @@ def scaled_dot_product_attention():
 FIGURES = {
     "scoring_functions.svg": Drawing(
         scoring_functions,
-        "Two scoring functions. Additive: query of size 20 and key of size 2 go through W_q and "
-        "W_k to size n, are added, then tanh and w_v give one score. Scaled dot product: query "
-        "and key of one size d are multiplied, variance d, and divided by the root of d, "
-        "variance 1.",
+        "Two scores. Additive: query (20) and key (2) through W_q and W_k to size n, added, then "
+        "tanh and w_v. Scaled dot product: query and key of one size d, multiplied, then divided "
+        "by the root of d.",
     ),
     "scaled_dot_product_attention.svg": Drawing(
         scaled_dot_product_attention,
-        "Scaled dot-product attention from below: queries (B, h, Tq, d) and keys (B, h, Tk, d) "
-        "are multiplied to scores (B, h, Tq, Tk), scaled by the root of d, masked if wanted, put "
-        "through softmax, and multiplied with the values (B, h, Tk, d): output (B, h, Tq, d).",
+        "Scaled dot-product attention from below, with the shape at every arrow: queries and keys "
+        "are multiplied, scaled by the root of d, masked if wanted, put through softmax, and "
+        "multiplied with the values.",
     ),
 }
