@@ -1,6 +1,7 @@
-"""The diagrams of chapter 09, and what its cells only call: a twin, maps, error rates."""
+"""The diagrams of chapter 09, and what its cells only call: a twin, times, maps, error rates."""
 
 import math
+import time
 from dataclasses import fields
 
 import torch
@@ -9,6 +10,7 @@ from course_utils.bench.measured import kept_records, seconds_by_steps
 from course_utils.bench.results import measurements
 from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.positional import PositionalEncoding
+from course_utils.models.recurrent import BahdanauDecoder, GRUEncoder, Seq2Seq
 from course_utils.models.transformer import (
     AddNorm,
     DecoderBlock,
@@ -38,6 +40,24 @@ def twin_of(model):
         for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
             theirs.copy_(ours)
     return twin
+
+
+def gru_of(task):
+    """The recurrent model with attention of chapter 4, untrained."""
+    encoder = GRUEncoder(len(task.src_vocab), 64, 128)
+    return Seq2Seq(encoder, BahdanauDecoder(len(task.tgt_vocab), 64, 128, deep_output=True))
+
+
+def seconds_of(models, batches, loss_of):
+    """Seconds of the processor for each model, forward and back; they take turns at each batch."""
+    seconds = dict.fromkeys(models, 0.0)
+    for batch in batches:
+        for name, model in models.items():
+            started = time.process_time()
+            logits = model(batch.src, batch.src_lens, batch.tgt_in)
+            loss_of(logits, batch.tgt_out).backward()
+            seconds[name] += time.process_time() - started
+    return seconds
 
 
 def draw_cross(maps, english, french, links, titles=None, mask=None):
