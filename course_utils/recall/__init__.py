@@ -83,10 +83,11 @@ def answer(
     tries, lines = _note(found, judged.right, _time(now)) if save else (0, [])
     if judged.right:
         return Marked(found.id, "right", [found.lesson, *lines])
+    state = "partly" if judged.partly else "wrong"
     if tries > 1:
-        return Marked(found.id, "wrong", [judged.message, found.lesson, *lines])
+        return Marked(found.id, state, [judged.message, found.lesson, *lines])
     more = f'Try again, or see the answer with reveal("{found.id}").'
-    return Marked(found.id, "wrong", [judged.message, more, *lines])
+    return Marked(found.id, state, [judged.message, more, *lines])
 
 
 def reveal(card: str, *, now: datetime | None = None) -> Text:

@@ -180,7 +180,8 @@ class Sentences:
     """A few sentences of one's own, as in an interview, in Chinese or English.
 
     Only words are looked for, not their sense: an answer is right when none of the points is
-    missing. So the model answer is shown with every verdict, to be compared.
+    missing, and partly right when some of them are there. The model answer is shown with it, to be
+    compared.
 
     Args:
         right: a model answer.
@@ -202,12 +203,18 @@ class Sentences:
         return bool(self.judge(self.right).right)
 
     def judge(self, given: Any) -> Judged:
-        """Say which points are missing."""
+        """Say which points are there, and which are missing."""
         text = str(given)
         if not text.strip():
             return Judged(None, f"Answer with {self.wanted}.")
-        missing = [p for p, words in self.points.items() if not re.search(words, text, re.I)]
-        return Judged(not missing, f"Not said yet: {'; '.join(missing)}." if missing else "")
+        said = [p for p, words in self.points.items() if re.search(words, text, re.I)]
+        missing = [p for p in self.points if p not in said]
+        if not missing:
+            return Judged(True)
+        message = f"Not said yet: {'; '.join(missing)}."
+        if said:
+            message = f"Said: {'; '.join(said)}. {message}"
+        return Judged(False, message, partly=bool(said))
 
 
 def _bare(text: str) -> str:

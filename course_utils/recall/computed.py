@@ -24,10 +24,14 @@ _CLOSE = {"rtol": 1e-6, "atol": 1e-9}
 
 @dataclass(frozen=True)
 class Judged:
-    """What an answer is worth. `right` is None when it could not be read and is not rated."""
+    """What an answer is worth. `right` is None when it could not be read and is not rated.
+
+    An answer that has some of what is asked for, and not all, is `partly` right: not right yet.
+    """
 
     right: bool | None
     message: str = ""
+    partly: bool = False
 
 
 class Inputs:

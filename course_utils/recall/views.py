@@ -10,11 +10,12 @@ from course_utils.recall.card import Card
 
 _HEADS = {
     "right": ("✓", "right"),
+    "partly": ("◐", "partly right"),
     "wrong": ("✗", "not right"),
     "open": ("○", "not answered yet"),
     "unread": ("○", "not understood, so it does not count"),
 }
-_BORDERS = {"✓": "#1b7f5c", "✗": "#b3541e", "○": "#767676"}
+_BORDERS = {"✓": "#1b7f5c", "◐": "#8a6d00", "✗": "#b3541e", "○": "#767676"}
 
 
 class Questions:
@@ -61,7 +62,7 @@ class Flips:
 
 @dataclass
 class Marked:
-    """One marked answer; its state is right, wrong, open (none given) or unread."""
+    """One marked answer; its state is right, partly, wrong, open (none given) or unread."""
 
     name: str
     state: str

@@ -253,7 +253,7 @@ def test_everything_is_shown_as_text_and_as_html():
 )  # fmt: skip
 def test_nothing_is_raised_for_wrong_input(bad):
     for name in deck():
-        assert answer(name, bad, save=False).state in ("right", "wrong", "unread")
+        assert answer(name, bad, save=False).state in ("right", "partly", "wrong", "unread")
     for say in (reveal, forget, answer):
         str(say(bad, 3) if say is answer else say(bad))
     for words in ({"part": bad}, {"chapter": bad}, {"tag": bad}, {"now": bad}):
@@ -308,9 +308,24 @@ def test_cards_are_turned_over_without_being_noted():
 
 
 def test_spoken_answers_are_told_what_is_missing():
-    said = str(answer("say-cross-attention", "Q 来自解码器。", save=False))
-    assert "Not said yet: keys and values from the encoder." in said
+    half = answer("say-cross-attention", "Q 来自解码器。", save=False)
+    assert not half
+    assert str(half).splitlines()[:2] == [
+        "◐ say-cross-attention: partly right",
+        "  Said: queries from the decoder. Not said yet: keys and values from the encoder.",
+    ]
+    nothing = answer("say-cross-attention", "不知道。", save=False)
+    assert nothing.state == "wrong"
+    assert "Said" not in str(nothing)
     full = "Queries come from the decoder, keys and values from the encoder."
     assert deck()["say-cross-attention"].answer.right in str(
         answer("say-cross-attention", full, save=False)
     )
+
+
+def test_half_an_answer_counts_as_not_yet_known():
+    assert answer("say-cross-attention", "Q 来自解码器。").state == "partly"
+    assert schedule.histories(ALWAYS)["say-cross-attention"].ratings == ["again"]
+    second = answer("say-cross-attention", "Q 来自解码器。")
+    assert second.state == "partly"
+    assert deck()["say-cross-attention"].answer.right in str(second)

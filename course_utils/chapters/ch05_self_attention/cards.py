@@ -45,12 +45,13 @@ CARDS = [
         "What does a Transformer compute at once that a recurrent network must compute one after "
         "the other?",
         Choice(["different sentences of a batch",
-                "all positions of a sentence, in training",
+                "all positions of a sentence that is known",
                 "all tokens of a sentence that is being generated"], "b",
                {"a": "A recurrent network does that, too.",
                 "c": "Generation stays sequential: each token needs the one before it."}),
-        "In training the whole target is known, so all its positions go through at once.",
+        "In training the whole target is known, so all its positions go through at once; so do "
+        "those of a source sentence or a prompt, at any time.",
         "\"parallel across sequences (跨序列并行)\": it is across the positions within one "
-        "sequence, and only in training.",
+        "sequence, as far as they are known.",
     ),
 ]  # fmt: skip
