@@ -1,7 +1,7 @@
 """Natural changes of chapter 14: what a learner may try, each of which has to end well."""
 
 CHANGES = [
-    ("c14-task", "draw(pool, 64)", "draw(pool, 8)"),
+    ("c14-few", "draw(pool, 64)", "draw(pool, 8)"),
     ("c14-base", "500, size=64", "20, size=64"),
     ("c14-small", "[[1.0, 0.0, -1.0]]", "[[5.0, 2.0, 3.0]]"),
     ("c14-small", "[[1.0], [0.0], [2.0], [0.0]]", "[[0.0], [0.0], [0.0], [0.0]]"),
@@ -9,6 +9,7 @@ CHANGES = [
     ("c14-lora", "torch.zeros(base.out_features, rank)", "torch.randn(base.out_features, rank)"),
     ("c14-insert", '("W_q", "W_v")', '("W_q", "W_k", "W_v", "W_o")'),
     ("c14-guess1", "...", '"both"'),
+    ("c14-more", "(64, 1000)", "(8, 200)"),
     ("c14-read", '"open the door"', '"he is tired"'),
     ("c14-read", '"open the door"', '"my robot sings"'),
     ("c14-adapter", "nn.init.zeros_(self.up.bias)", "pass"),
@@ -16,7 +17,7 @@ CHANGES = [
     ("c14-prefix", "n, m, d = 4, 3, 8", "n, m, d = 1, 20, 2"),
     ("c14-prompt", "length=8", "length=1"),
     ("c14-spread", '("prefix m=8", "head only")', '("adapters", "full")'),
-    ("c14-four-bits", "/ 7)", "/ 127)"),
+    ("c14-four-bits", "keepdim=True) / 7", "keepdim=True) / 127"),
     ("c14-four-bits", "whole[0, :8]", "whole[3, :5]"),
     ("c14-guess2", "...", "0.01"),
     ("c14-long", "[8, 16, 32, 64]", "[4, 128]"),
@@ -33,7 +34,7 @@ CHANGES = [
     ("c14-reward", "updates=200", "updates=20"),
     ("c14-guess4", "...", "3"),
     ("c14-best", 'best_policy(rewards["line"], 0.1)', 'best_policy(rewards["table"], 0.1)'),
-    ("c14-best", "[16, 8, 4, 2, 1.5, 1, 0.7, 0.5, 0.4, 0.3, 0.2]", "[100, 1, 0.05]"),
+    ("c14-over", "[16, 8, 4, 2, 1.5, 1, 0.7, 0.5, 0.4, 0.3, 0.2]", "[100, 1, 0.05]"),
     ("c14-controls", "fit_reward(shape, drawn), 0.4)", "fit_reward(shape, drawn), 4.0)"),
     ("c14-controls", "(table_of, 60, log_reference)", "(table_of, 10, log_reference)"),
     ("c14-dpo", "ratio.clamp(0.8, 1.2)", "ratio.clamp(0.99, 1.01)"),
@@ -44,7 +45,8 @@ CHANGES = [
 
 SHORT = [
     ("c14-base", "500, size=64", "40, size=64"),
-    ("c14-ways", "updates=45", "updates=4"),
+    ("c14-more", "200), lambda", "20), lambda"),
+    ("c14-adapt", "updates=45", "updates=4"),
     ("c14-race", "range(5)", "range(2)"),
     ("c14-reward", "updates=200", "updates=20"),
     ("c14-knob", "45, 0", "4, 0"),

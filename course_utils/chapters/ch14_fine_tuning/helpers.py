@@ -1,0 +1,44 @@
+"""What the cells of chapter 14 only call: its batches, and a counter of operations."""
+
+import random
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from course_utils.text.batches import pad
+
+
+def batches(rows, updates, seed=0, size=32):
+    """One batch for each update, of sentences of similar length.
+
+    Args:
+        rows: (ids, label) of each sentence.
+
+    Returns:
+        A list of (tokens (B, T), lengths (B,), labels (B,)).
+    """
+    rng = random.Random(seed)
+    chunks = []
+    while len(chunks) < updates:
+        order = sorted(rng.sample(rows, len(rows)), key=lambda row: len(row[0]))
+        new = [order[i : i + size] for i in range(0, len(order), size)]
+        chunks += rng.sample(new, len(new))
+    found = []
+    for chunk in chunks[:updates]:
+        tokens, lengths = pad([ids for ids, _ in chunk])
+        found.append((tokens, lengths, torch.tensor([label for _, label in chunk])))
+    return found
+
+
+def operations(loss, learn):
+    """Floating-point operations of all matrix products: forward, and backward if it learns.
+
+    Args:
+        loss: a function of no arguments that computes the loss.
+    """
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        value = loss()
+        if learn:
+            value.backward()
+    return counter.get_total_flops()
