@@ -51,7 +51,8 @@ def pytest_configure(config):
 @pytest.fixture
 def patient_search(monkeypatch):
     """What `check` finds out about a strange mistake, however busy the machine is."""
-    from course_utils.checker import judge, repair
+    from course_utils.checker import judge, left_over, repair
 
     monkeypatch.setattr(judge, "BUDGET", 60.0)
-    monkeypatch.setattr(repair, "_EACH", 3.0)
+    monkeypatch.setattr(repair, "EACH", 3.0)
+    monkeypatch.setattr(left_over, "EACH", 3.0)

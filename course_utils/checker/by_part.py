@@ -14,7 +14,7 @@ from course_utils.checker.generic_inputs import part_of, parts
 from course_utils.checker.runner import outcome
 from course_utils.checker.values import gap
 from course_utils.checker.verdict import explains, outcome_of
-from course_utils.checker.wording import in_words, mistakes_are
+from course_utils.checker.wording import capital, in_words, mistakes_are
 
 _MOST_PARTS, _MOST_WAYS, _MOST_THREES = 4, 24, 5000
 Some = tuple[Mistake, ...]
@@ -47,7 +47,7 @@ def name_each_part(
                 return together, ()
     said = tuple(
         f"{_place(key)} what comes out when {mistakes_are(len(names))} made: "
-        + " ".join(f"{m.name[:1].upper()}{m.name[1:]}. {m.why}" for m in names)
+        + " ".join(f"{capital(m.name)}. {m.why}" for m in names)
         for key, names in certain.items()
         if names
     )

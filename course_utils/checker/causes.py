@@ -15,6 +15,7 @@ from torch import Tensor
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.plain_inputs import is_own
 from course_utils.checker.resized import without_gaps
+from course_utils.checker.stated_sizes import sizes_of
 from course_utils.checker.values import Raised, gap
 from course_utils.checker.widen import Input, all_agree
 
@@ -26,10 +27,17 @@ _DRAWS = 2
 def told(
     exercise: Exercise,
     wrong: Sequence[Input],
+    right: Sequence[tuple],
     play_right: Callable[[Sequence[tuple]], list[Any]],
     play_answer: Callable[[Sequence[tuple]], list[Any]],
 ) -> tuple[int, str]:
-    """Which wrong input is the first whose words say why; else the first, and no reason."""
+    """Which wrong input is the first whose words say why; else the first, and no reason.
+
+    Args:
+        wrong, right: the inputs on which the answer is wrong, and those on which it is right.
+    """
+    if unequal := _sizes_apart(exercise, [args for _, args in wrong], right):
+        return 0, unequal
     for k, (words, args) in enumerate(wrong):
         if not _SIZE.fullmatch(words):
             return k, words
@@ -39,6 +47,26 @@ def told(
         if not late and all(gap(a, b).size > 1 for a, b in zip(play_right(others), given)):
             return k, words
     return 0, _UNKNOWN
+
+
+def _sizes_apart(exercise: Exercise, wrong: list[tuple], right: Sequence[tuple]) -> str:
+    """Two sizes that are equal, or one apart, wherever the answer is right, and nowhere else."""
+    of_wrong, of_right = ([_named_sizes(exercise, x) for x in some] for some in (wrong, right))
+    names = set.intersection(*map(set, (*of_wrong, *of_right)))
+    fitting = []
+    for a, b in itertools.combinations(sorted(names), 2):
+        (least, *more) = {of[a] - of[b] for of in of_right}
+        if not more and abs(least) <= 1 and all(of[a] - of[b] != least for of in of_wrong):
+            left, other = (a, b) if least <= 0 else (b, a)
+            fitting.append(f"where {left}{' + 1' * abs(least)} is not {other}")
+    return fitting[0] if len(fitting) == 1 and len(wrong) > 1 else ""
+
+
+def _named_sizes(exercise: Exercise, args: tuple) -> dict[str, int]:
+    """The sizes of the axes that have a name, and the whole numbers that are given."""
+    axes = {n: max(of) for n, of in sizes_of(exercise, args).items() if n.isidentifier() and of}
+    whole = {f"`{exercise.argument(i)}`": x for i, x in enumerate(args) if type(x) is int}
+    return axes | whole
 
 
 def stops_where(exercise: Exercise, given: Sequence[Any]) -> str:

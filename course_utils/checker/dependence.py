@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_utils.checker.exercise import Exercise
 from course_utils.checker.generic_inputs import Trial, comparable, is_floats, part_of, parts
+from course_utils.checker.stated_sizes import stated
 from course_utils.checker.values import gap
 
 _LONGEST = 8  # rows of an argument that are changed one by one
@@ -111,8 +113,8 @@ def _moved(before: Tensor, after: Tensor, axis: int) -> Tensor:
 
 
 def batch_mixed_up(trial: Trial) -> str | None:
-    """Right for every sentence alone, wrong for several together."""
-    told = False
+    """Right for every sentence or row alone, wrong for several together."""
+    told: list[tuple[int, Tensor]] = []  # what was taken apart where it came out wrong
     for args, right, given in zip(trial.inputs, trial.due, trial.given):
         sizes = {a.shape[0] for a in args if isinstance(a, Tensor) and a.dim() > 1}
         if len(sizes) != 1 or not comparable(right, given) or right.shape[:1] != (*sizes,):
@@ -125,5 +127,17 @@ def batch_mixed_up(trial: Trial) -> str | None:
             return None
         if not all(gap(right[b : b + 1], a).size <= 1 for b, (a, _) in enumerate(pairs)):
             return None
-        told |= batch > 1 and gap(right, given).size > 1
-    return "each entry of the batch alone comes out right; together they do not" if told else None
+        if batch > 1 and gap(right, given).size > 1:
+            told += [(i, args[i]) for i, c in enumerate(cut) if c]
+    if not told:
+        return None
+    each = "row" if all(x.dim() < 3 for _, x in told) else "entry along axis 0"
+    if {_first_axis(trial.exercise, *x) for x in told} == {"B"}:
+        each = "entry of the batch"
+    return f"each {each} alone comes out right; together they do not"
+
+
+def _first_axis(exercise: Exercise, i: int, value: Tensor) -> str:
+    """The name of the first axis of an argument; "" where it has none."""
+    names = [x for x in stated(exercise).get(exercise.argument(i), ()) if x != "..."]
+    return names[-value.dim()] if value.dim() <= len(names) else ""

@@ -8,11 +8,13 @@ the lower rank are the likelier slips.
 import ast
 import linecache
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from course_utils.checker.slips import A_NAME, EXPRESSIONS, is_docstring, statements
+from course_utils.checker.slips import A_NAME, EXPRESSIONS
+from course_utils.checker.slips_of_lines import is_docstring, statements
 
 _CODES = (ast.FunctionDef, ast.ClassDef, ast.Lambda)
 _NOT_READ = ("decorator_list", "returns", "annotation", "bases", "defaults", "kw_defaults")
@@ -41,6 +43,11 @@ class Edit:
         old[self.index], was = value, old[self.index]
         return was
 
+    @property
+    def places(self) -> set[tuple]:
+        """Where it is."""
+        return {(self.parent, self.field, self.index)}
+
 
 @dataclass(frozen=True, eq=False)
 class Joint:
@@ -58,6 +65,11 @@ class Joint:
     def put(self, values: list) -> list:
         """Set the places to values; returns what was there."""
         return [e.put(value) for e, value in zip(self.parts, values, strict=True)]
+
+    @property
+    def places(self) -> set[tuple]:
+        """Where they are."""
+        return set().union(*(e.places for e in self.parts))
 
 
 class Together(Joint):
@@ -85,14 +97,19 @@ class Code:
 
     def answer(self, edit: Edit | Joint | None = None) -> Any:
         """What the code defines, with one edit in it; what an impossible edit raises."""
-        old = edit.put(edit.new) if edit else None
-        try:
+        with self.changed(edit) if edit else nullcontext():
             names = dict(self.names)
             exec(compile(ast.fix_missing_locations(self.tree), "<edited>", "exec"), names)
             return names[self.name]
+
+    @contextmanager
+    def changed(self, edit: Edit | Joint) -> Iterator[None]:
+        """The code with an edit in it, for a while."""
+        old = edit.put(edit.new)
+        try:
+            yield
         finally:
-            if edit:
-                edit.put(old)
+            edit.put(old)
 
     def edits(self, rank: int) -> Iterator[Edit | Joint]:
         """All the edits of one rank, 0 to 2."""

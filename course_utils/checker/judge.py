@@ -37,6 +37,7 @@ from course_utils.checker.verdict import (
 )
 from course_utils.checker.watch import TURNED
 from course_utils.checker.widen import in_float64, widened
+from course_utils.checker.wording import capital
 
 _SLIGHTLY = "every number is off by less than 1 %: is one rounded, or a small one added?"
 BUDGET = 2.4  # seconds of computing for one verdict
@@ -128,6 +129,8 @@ class _Judge(Examined):
                 "`.T` turns all the axes round where there are three; `.mT`, or "
                 "`.transpose(-2, -1)`, exchanges the last two"
             )
+        if case and any("NaN" in fact for fact in self.facts):
+            self.facts += self.session.watch.lost(case.args)
         self.facts += [f"a warning came with it: {text}" for text in self.session.warned]
         facts = tuple(dict.fromkeys(f for f in self.facts if f))
         printed, held = self.session.printed, self._held(case)
@@ -139,14 +142,15 @@ class _Judge(Examined):
         further = widened(exercise)
         inputs = [args for _, args in further]
         runs = self._play(inputs)
-        wrong = []
+        wrong, right = [], [*exercise.probes]
         for (words, args), run in zip(further, runs):
             due = outcome(exercise.play, exercise.variant(), args, 0)
             if gap(due, run.value).size > 1 and not self._by_rounding(args, due, run.value):
                 wrong.append((words, args, due, run))
+            else:
+                right.append(args)
         if wrong:
-            pairs = [(words, args) for words, args, *_ in wrong]
-            k, words = told(exercise, pairs, self._right, self._values)
+            k, words = told(exercise, [w[:2] for w in wrong], right, self._right, self._values)
             return self._wrong_further(words, *wrong[k][1:])
         ruled_out = [name for name in exercise.forbids if name in watch.calls]
         if ruled_out:
@@ -170,11 +174,10 @@ class _Judge(Examined):
 
     def _wrong_further(self, words: str, args: tuple, due: Any, run: Run) -> Verdict:
         """Right on the probes, and wrong on an input about which `words` are true."""
-        found, watch = gap(due, run.value), self.session.watch
+        found = gap(due, run.value)
         words = "on this one" if own_arguments(self.exercise, args) else words
         self.facts.append(f"it is right on the usual inputs, but not {words}")
         self.facts += error_facts(run) if isinstance(run.value, Raised) else [found.fact]
-        self.facts += watch.lost(args) if "NaN" in found.fact else []
         if not found.fact and self._is_right_in_float64(args):
             self.facts.append("in float64 it comes out right there: float32 loses the digits")
         change = self._repaired(args)
@@ -292,6 +295,6 @@ class _Judge(Examined):
             shown = tuple(zip(self.exercise.probes, also, self.given))
             known = dataclasses.replace(trial, due=made, shown=shown)
             if said := findings(known, self.end, EXACT):
-                name = mistake.name[:1].upper() + mistake.name[1:]
+                name = capital(mistake.name)
                 return f"two things together give this. {name}: {mistake.why} And {said[0]}"
         return ""

@@ -12,7 +12,7 @@ from course_utils.checker.exercise import Exercise
 from course_utils.checker.shown import number, show
 from course_utils.checker.values import Raised, gap, numbers_in
 from course_utils.checker.verdict import Case, Verdict
-from course_utils.checker.wording import mistakes_are
+from course_utils.checker.wording import capital, mistakes_are
 
 _HEADS = {
     "right": ("✓", "right"),
@@ -108,15 +108,15 @@ class Result:
 
     def _sentences(self) -> list[str]:
         """The names with their reasons, then what was measured, then the facts."""
-        named = [f"{_upper(m.name)}. {m.why}" for m in self.verdict.mistakes]
+        named = [f"{capital(m.name)}. {m.why}" for m in self.verdict.mistakes]
         if named and self.verdict.whole:
             named.insert(0, f"Your result is what comes out when {mistakes_are(len(named))} made:")
         elif named:
-            named.insert(0, _upper(f"{mistakes_are(len(named))} made:"))
+            named.insert(0, capital(f"{mistakes_are(len(named))} made:"))
         facts = [*self.verdict.measured, *self.verdict.facts]
         if named and self.verdict.whole and facts:
             facts[0] = f"and besides: {facts[0]}"
-        return named + [_upper(fact) + ("" if fact[-1] in ".?!" else ".") for fact in facts]
+        return named + [capital(fact) + ("" if fact[-1] in ".?!" else ".") for fact in facts]
 
     def _caption(self) -> str:
         one_value = self.exercise.kind == "value"
@@ -276,10 +276,6 @@ def _shade(x: float) -> str:
     red, green, blue = (round(255 + level * (dark - 255)) for dark in (8, 48, 107))
     text = "#ffffff" if level > 0.5 else "#000000"
     return f"background:rgb({red},{green},{blue});color:{text};text-align:right"
-
-
-def _upper(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
 
 
 def _code(line: str) -> str:

@@ -1,4 +1,4 @@
-"""The likely slips: what may stand in the place of an expression or of a list of statements.
+"""The likely slips: what may stand in the place of an expression.
 
 An operator takes an expression with the names around it and offers `(words, new expression)`; the
 words finish the sentence "in this line ...".
@@ -41,6 +41,7 @@ VERY_LOW = 10**9  # below all scores
 _SHORT = 30  # characters of code that words hold
 NO_SMALL = "the small number is too many"
 NO_ZERO = "a small number is missing, in a divisor, a root or a logarithm"
+LOG_SOFTMAX = "`log_softmax` is due, for a softmax can be 0 in float32"
 A_NAME = "a name is due, not one number"
 MORE = {  # a step that may be missing; _ is the expression that is there
     "a copy": ("_.clone()", "_.copy()"),
@@ -55,6 +56,7 @@ MORE = {  # a step that may be missing; _ is the expression that is there
     "an exchange of two axes": ("_.T", "_.mT", "_.transpose(0, 1)", "_.transpose(1, 2)"),
     "an axis of size 1": ("_.unsqueeze(0)", "_.unsqueeze(1)", "_.unsqueeze(-1)"),
     "the removal of an axis": ("_.squeeze(0)", "_.squeeze(-1)"),
+    "a flattening": ("_.flatten()", "_.flatten(0, 1)", "_.flatten(-2)"),
     "a softmax": ("_.softmax(-1)", "_.softmax(0)"),
     "an exp or a logarithm": ("_.exp()", "_.log()"),
     "a function of each number": ("_.abs()", "_.relu()", "_.tanh()"),
@@ -64,8 +66,7 @@ MORE = {  # a step that may be missing; _ is the expression that is there
         "_.cumsum(-1)",
     ),
     "a change of type": ("_.float()", "int(_)", "float(_)", "list(_)"),
-    "a length": ("len(_)",),
-    "a factor of 0": ("0 * _",),
+    "a length": ("len(_)",), "a factor of 0": ("0 * _",),
 }  # fmt: skip
 
 Slips = Iterator[tuple[str, ast.expr]]
@@ -111,9 +112,30 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
             else:
                 func = _attribute(node.func.value, other)
             yield "another function is due", ast.Call(func, node.args, node.keywords)
-        clamped = called in ("clamp", "clip") and isinstance(node.func, ast.Attribute)
-        if clamped and all(map(_is_small, [*node.args, *(k.value for k in node.keywords)])):
+        if called == "log" and (softmax := _softmax_under(node)):
+            yield LOG_SOFTMAX, softmax
+        if _is_clamped(node):
             yield NO_SMALL, node.func.value
+
+
+def _softmax_under(node: ast.Call) -> ast.Call | None:
+    """log_softmax in place of the logarithm of a softmax, with a small number in it or without."""
+    inner = node.args[0] if node.args else getattr(node.func, "value", None)
+    if isinstance(inner, ast.BinOp) and _is_small(inner.right):
+        inner = inner.left
+    if _is_clamped(inner):
+        inner = inner.func.value
+    func = getattr(inner, "func", None)
+    if isinstance(func, ast.Attribute) and func.attr == "softmax":
+        return ast.Call(_attribute(func.value, "log_softmax"), inner.args, inner.keywords)
+    return None
+
+
+def _is_clamped(node: ast.expr | None) -> bool:
+    """Whether it is x.clamp(min=1e-9)."""
+    func = getattr(node, "func", None)
+    called = isinstance(func, ast.Attribute) and func.attr in ("clamp", "clip", "clamp_min")
+    return called and all(map(_is_small, [*node.args, *(k.value for k in node.keywords)]))
 
 
 def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
@@ -176,40 +198,6 @@ def _one_step_more(node: ast.expr, names: list[str], own: list[str]) -> Slips:
 
 
 EXPRESSIONS: tuple[Callable[..., Slips], ...] = (_exchanges, _left_out, _one_step_more)
-
-
-def statements(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt, list[ast.stmt]]]:
-    """A statement too many, too early, too deep, or under another condition."""
-    for i, s in enumerate(body):
-        before, after = body[:i], body[i + 1 :]
-        if not isinstance(s, ast.Return) and not is_docstring(s):
-            yield "this line is too many", s, before + after
-        if after and not isinstance(after[0], ast.Return):
-            yield "this line and the next are exchanged", s, [*before, after[0], s, *after[1:]]
-        if isinstance(s, (ast.Break, ast.Continue)):
-            other = ast.Continue() if isinstance(s, ast.Break) else ast.Break()
-            yield "`break` and `continue` are exchanged", s, [*before, other, *after]
-        if isinstance(s, ast.Assign) and isinstance(s.targets[0], (ast.Name, ast.Subscript)):
-            new = ast.AugAssign(s.targets[0], ast.Add(), s.value)
-            yield "this line should add, not replace", s, [*before, new, *after]
-        if isinstance(s, ast.AugAssign):
-            new = ast.Assign([s.target], s.value)
-            yield "this line should replace, not add", s, [*before, new, *after]
-        if isinstance(s, ast.If):
-            turned = ast.If(ast.UnaryOp(ast.Not(), s.test), s.body, s.orelse)
-            yield "this condition is turned round", s, [*before, turned, *after]
-            yield "this condition is too many", s, before + s.body + after
-        if isinstance(s, (ast.For, ast.While)):
-            loop = [getattr(s, name) for name in s._fields]
-            at = s._fields.index("body")
-            if len(s.body) > 1:
-                loop[at] = s.body[:-1]
-                new = [*before, type(s)(*loop), s.body[-1], *after]
-                yield "the line belongs behind the loop", s.body[-1], new
-            if after and not isinstance(after[0], ast.Return):
-                loop[at] = [*s.body, after[0]]
-                new = [*before, type(s)(*loop), *after[1:]]
-                yield "the line belongs into the loop", after[0], new
 
 
 def fill(template: str, node: ast.expr) -> ast.expr:
@@ -294,7 +282,3 @@ def _other_slices(part: ast.Slice) -> Iterator[ast.Slice]:
     yield ast.Slice(part.upper, part.lower.operand if turned else part.lower, part.step)
     if part.step is not None:
         yield ast.Slice(part.lower, part.upper, None)
-
-
-def is_docstring(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -16,7 +16,7 @@ from torch import Tensor
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.resized import ids_in, is_order, sums_to_one, with_gaps, without_gaps
 from course_utils.checker.runner import outcome
-from course_utils.checker.stated_sizes import ranges
+from course_utils.checker.stated_sizes import number_ranges, ranges
 from course_utils.checker.values import gap
 
 _LIMIT = re.compile("allow|limit|thresh|toler|edge|bound")
@@ -34,7 +34,13 @@ _CHARACTERS = {
     "a letter whose accent stands apart": "e\N{COMBINING ACUTE ACCENT}",
     "a letter that is shorter when it is small": "\N{KELVIN SIGN}",
 }
-_AWAY = 4096.0  # from 0: a square of such numbers has no digits left for a small difference
+_FEW = 3  # tensors of which every two are changed together
+_TOGETHER = {  # how they are changed
+    "negative throughout": lambda x: -2 * x.abs() - 0.01,
+    "4000 times as large": lambda x: 4000 * x,
+}
+# from 0: a square of such numbers has no digits left for a small difference; or exp overflows
+_AWAY = (4096.0, -4096.0, 512.0, -512.0)
 
 
 def both_signs(value: Any) -> bool:
@@ -127,11 +133,19 @@ def of_logits(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def long_list(value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
     """A long list of numbers, where it is all that is given: no other size goes with it."""
-    if [*map(type, probe)] == [Tensor] and value.dim() == 1 and 1 < len(value) < _LONG:
-        times = -(-_LONG // len(value))
-        later = len(value) * torch.arange(times).repeat_interleave(len(value))
-        long = value.repeat(times)
-        yield f"has {len(long)} entries", long + later if is_order(value) else long
+    numbers = torch.tensor(value) if _are_numbers(value) else value
+    if len(probe) > 1 or not isinstance(numbers, Tensor) or numbers.dim() != 1:
+        return
+    if 1 < len(numbers) < _LONG:
+        times = -(-_LONG // len(numbers))
+        later = len(numbers) * torch.arange(times).repeat_interleave(len(numbers))
+        long = numbers.repeat(times)
+        long = long + later if is_order(numbers) else long
+        yield f"has {len(long)} entries", long if numbers is value else long.tolist()
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and {*map(type, value)} <= {int, float}
 
 
 def of_shares(exercise: Exercise, name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -146,6 +160,13 @@ def of_scores(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Scores or logits that are all far below 0; their differences are exact."""
     if both_signs(value) and re.search("logit|score", name):
         yield f"is near -{_LOW:.0f} throughout", _on_grid(value) - _LOW
+
+
+def of_ends(exercise: Exercise, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Only the smallest and the largest number that a text allows."""
+    if name in number_ranges(exercise) and both_signs(value):
+        low, high = number_ranges(exercise)[name]
+        yield f"holds only {low} and {high}", torch.where(value > 0, high, low).to(value.dtype)
 
 
 def of_text(value: Any) -> Iterator[tuple[str, Any]]:
@@ -185,6 +206,7 @@ def of_meaning(
     yield from of_lengths(exercise, name, value, probe)
     yield from of_shares(exercise, name, value)
     yield from of_scores(name, value)
+    yield from of_ends(exercise, name, value)
     yield from of_text(value)
     yield from of_log_probs(name, value)
     yield from of_logits(name, value)
@@ -247,16 +269,28 @@ def _on_grid(value: Any) -> Any:
     return (value * _GRID).round() / _GRID if floats else value
 
 
-def far_from_zero(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple, tuple]]:
-    """Two rows of numbers moved alike, which keeps their differences; and as they were before.
+def far_from_zero(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
+    """Two rows of numbers moved alike, up and down, which keeps their differences.
 
     All are whole parts of a power of 2, so that no difference is rounded.
     """
     rows = [i for i, x in enumerate(probe) if _is_row(x)]
-    for i, j in itertools.combinations(rows, 2):
-        near = tuple(_on_grid(x) if k in (i, j) else x for k, x in enumerate(probe))
-        far = tuple(x + _AWAY if k in (i, j) else x for k, x in enumerate(near))
-        yield f"where the numbers of `{names[i]}` and `{names[j]}` are near {_AWAY:.0f}", far, near
+    for (i, j), away in itertools.product(itertools.combinations(rows, 2), _AWAY):
+        far = tuple(_on_grid(x) + away if k in (i, j) else x for k, x in enumerate(probe))
+        yield f"where the numbers of `{names[i]}` and `{names[j]}` are near {away:.0f}", far
+
+
+def of_several(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
+    """Of two tensors that may hold any numbers, both far below 0, or both large; or of all."""
+    floats = [i for i, x in enumerate(probe) if both_signs(x)]
+    pairs = [*itertools.combinations(floats, 2)] if len(floats) <= _FEW else []
+    for some in dict.fromkeys((*pairs, tuple(floats))) if len(floats) > 1 else ():
+        both = " and ".join(f"`{names[i]}`" for i in some)
+        for words, other in _TOGETHER.items():
+            yield (
+                f"where {both} are {words}",
+                tuple(other(x) if i in some else x for i, x in enumerate(probe)),
+            )
 
 
 def _is_row(value: Any) -> bool:

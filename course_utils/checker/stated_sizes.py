@@ -82,7 +82,7 @@ def _bounds(exercise: Exercise) -> list[tuple[str, str, int]]:
 
 
 @functools.cache
-def _ranges(exercise: Exercise) -> dict[str, tuple[int, int]]:
+def number_ranges(exercise: Exercise) -> dict[str, tuple[int, int]]:
     """The numbers that a text allows in a tensor: scores may be as large as 2000 or as low as 0."""
     found = _RANGE.findall(_said(exercise))
     return {name.lower(): (int(low), int(high)) for name, high, low in found}
@@ -90,14 +90,14 @@ def _ranges(exercise: Exercise) -> dict[str, tuple[int, int]]:
 
 def as_stated(exercise: Exercise, args: tuple) -> bool:
     """Whether axes of one name have one size in all arguments, and all numbers are allowed."""
-    sizes = _sizes(exercise, args)
+    sizes = sizes_of(exercise, args)
     whole = {n: max(found) for n, found in sizes.items() if found}
     whole |= {exercise.argument(i): x for i, x in enumerate(args) if type(x) is int}
     for name, end, number in _bounds(exercise):
         if name in whole and (whole[name] > number if end == "most" else whole[name] < number):
             return False
     for i, value in enumerate(args):
-        low, high = _ranges(exercise).get(exercise.argument(i), (-math.inf, math.inf))
+        low, high = number_ranges(exercise).get(exercise.argument(i), (-math.inf, math.inf))
         if any((x < low).any() or (x > high).any() for x in tensors_in(value)):
             return False
     fit = all(len(found | ({int(n)} if n.isdigit() else set())) == 1 for n, found in sizes.items())
@@ -113,7 +113,7 @@ def ranges(exercise: Exercise, args: tuple) -> dict[int, tuple[int, int]]:
     lengths: each from 1 to Tk. The end may be a number, the size of an axis or another argument.
     """
     names = [exercise.argument(i) for i in range(len(args))]
-    sizes = {n: min(found) for n, found in _sizes(exercise, args).items() if found}
+    sizes = {n: min(found) for n, found in sizes_of(exercise, args).items() if found}
     sizes |= {n: x for n, x in zip(names, args) if type(x) is int}
     return {
         i: (low, int(end) if end.isdigit() else sizes[end])
@@ -144,7 +144,7 @@ def in_range(exercise: Exercise, args: tuple) -> tuple:
     return tuple(within)
 
 
-def _sizes(exercise: Exercise, args: tuple) -> dict[str, set[int]]:
+def sizes_of(exercise: Exercise, args: tuple) -> dict[str, set[int]]:
     """The sizes that the axes of each name have."""
     sizes: dict[str, set[int]] = {}
     for i, value in enumerate(args):

@@ -13,8 +13,8 @@ from course_utils.checker.stated_sizes import tensors_in
 
 TURNED = "T of three axes"  # how `calls` names it
 _LOST = {  # what becomes of large scores, and by which function
-    "exp": "`exp` of a large number is infinite in {}: for a softmax first subtract the largest of "
-    "the row; a sigmoid is 1 / (1 + exp(-z))",
+    "exp": "`exp` of a large number is infinite in {}, and of one far below 0 it is 0: for a "
+    "softmax first subtract the largest of the row; a sigmoid is 1 / (1 + exp(-z))",
     "log": "a small probability is 0 in {}, and its `log` -inf: `log_softmax` avoids that",
 }
 _LOST_BELOW = "`exp` of a number far below 0 is 0 in {}: stay with the logarithms"

@@ -37,6 +37,7 @@ from course_utils.checker.special_inputs import (
     of_labels,
     of_masks,
     of_meaning,
+    of_several,
     of_weights,
 )
 from course_utils.checker.stated_sizes import as_stated, axes_of, in_range, tensors_in
@@ -94,10 +95,8 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     yield from of_plain_numbers(exercise, probe)
     yield from at_limits(names, probe)
     yield from of_labels(exercise, probe)
-    for words, far, near in far_from_zero(names, probe):
-        due = (outcome(exercise.play, exercise.solution, args, 0) for args in (far, near))
-        if gap(*due).size <= 1:  # only differences count
-            yield words, far
+    yield from far_from_zero(names, probe)
+    yield from of_several(names, probe)
     sizes = sorted({n for arg in tensors_in(probe) for n in arg.shape if n > 1})
     for size in sizes:
         for to in sorted({size - 1, 1, *(n for n in sizes if n < size)} - {0}, reverse=True):

@@ -1,5 +1,8 @@
 """Small words that several sentences of a verdict share."""
 
+import re
+
+_WORD = re.compile(r"(a|[a-z]{2,})(['-][a-z]+)*[,;:.]?(\s|$)")  # no symbol, no name in code
 _ORDER = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 
@@ -16,3 +19,8 @@ def mistakes_are(n: int) -> str:
 def entries(n: int) -> str:
     """So many entries."""
     return "1 entry" if n == 1 else f"{n} entries"
+
+
+def capital(sentence: str) -> str:
+    """With a large letter in front, unless it begins with a symbol: w_v, k, nn.Linear."""
+    return sentence[:1].upper() + sentence[1:] if _WORD.match(sentence) else sentence

@@ -12,7 +12,7 @@ import torch
 from course_utils.checker import catalogue, check
 from course_utils.checker.edits import code_of
 from course_utils.checker.exercise import REGISTRY
-from course_utils.checker.repair import _place
+from course_utils.checker.one_change import place
 from course_utils.checker.shown import first_difference
 from course_utils.checker.smaller import smaller
 from course_utils.checker.verdict import turns_round
@@ -109,7 +109,7 @@ def test_lost_spaces_are_not_taken_for_cut_words(group):
 def test_a_piece_of_code_that_stands_twice_in_a_line_is_counted():
     code = code_of(_twice)
     edits = [e for e in code.edits(0) if ast.unparse(e.node) == "0"]
-    assert {_place([e], code).split(",")[1] for e in edits} == {
+    assert {place([e], code).split(",")[1] for e in edits} == {
         " at `0` (number 1 of 3)",
         " at `0` (number 2 of 3)",
         " at `0` (number 3 of 3)",

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import course_utils.checker.repair as repair
-from course_utils.checker import catalogue, check
+from course_utils.checker import catalogue, check, left_over
 from course_utils.checker.edits import code_of
 from course_utils.checker.exercise import REGISTRY
 from course_utils.checker.special_inputs import long_list, of_log_probs
@@ -157,10 +157,10 @@ def test_a_change_that_is_wrong_on_further_inputs_is_not_kept():
 
 def test_what_is_the_same_everywhere_is_constant_form_by_form():
     ones, more = torch.ones(3), torch.ones(4)
-    assert repair._is_constant([ones, ones, more])
-    assert not repair._is_constant([ones, more])  # each form once: nothing is known
-    assert not repair._is_constant([ones, 2 * ones, more])
-    assert repair._is_constant([{"a": ones}, {"a": ones}])
+    assert left_over._is_constant([ones, ones, more])
+    assert not left_over._is_constant([ones, more])  # each form once: nothing is known
+    assert not left_over._is_constant([ones, 2 * ones, more])
+    assert left_over._is_constant([{"a": ones}, {"a": ones}])
 
 
 def test_a_number_that_was_copied_is_told_with_its_name():

@@ -11,7 +11,8 @@ import torch
 from course_utils.chapters import contents
 from course_utils.checker import catalogue, check
 from course_utils.checker.resized import cut, sums_to_one
-from course_utils.checker.slips import EXPRESSIONS, NO_SMALL, statements
+from course_utils.checker.slips import EXPRESSIONS, NO_SMALL
+from course_utils.checker.slips_of_lines import statements
 from course_utils.checker.special_inputs import at_limits, of_weights
 from course_utils.checker.widen import all_agree, widened
 

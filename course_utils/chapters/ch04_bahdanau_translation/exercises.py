@@ -683,12 +683,13 @@ def _run(
     axis=1,
     graph="kept",
 ):
-    initial, made = state, []
+    initial, old, made = state, state, []
     late = torch.zeros_like(state)  # the context that the step before has left
     for x in inputs.unbind(1):
         if graph == "cut":
             state = state.detach()
-        asked = {"initial": initial, "input": x}.get(query, state)
+        asked = {"initial": initial, "input": x, "one step late": old}.get(query, state)
+        old = state
         c = {
             "attention": attend(asked, outputs),
             "last": outputs[:, -1],
@@ -755,6 +756,13 @@ def play_run(answer, inputs, state, outputs, attend, cell):
             query="initial",
         ),
         wrong(
+            "the state that asks is one step too old",
+            "state",
+            "Before step t the state is the one that step t - 1 has left: it asks, and goes into "
+            "the cell.",
+            query="one step late",
+        ),
+        wrong(
             "the input asks, not the state",
             "role of q, k, v",
             "In Bahdanau's decoder the recurrent state is the query.",
@@ -764,8 +772,13 @@ def play_run(answer, inputs, state, outputs, attend, cell):
             "there is no attention, only the last output of the encoder",
             "state",
             "That is the fixed context of the plain encoder-decoder.",
-            {"context": "mean"},
             context="last",
+        ),
+        wrong(
+            "there is no attention, only the mean of the encoder's outputs",
+            "state",
+            "Then every step gets the same context, and the state asks for nothing.",
+            context="mean",
         ),
         wrong(
             "input and context are joined in the wrong order",
@@ -1409,7 +1422,7 @@ def _both(
             reader="same",
         ),
         wrong(
-            "the two ways are added",
+            "the two ways are added or averaged",
             "averaging",
             "Put them side by side with torch.cat: 2n numbers for each token.",
             {"join": "mean"},
@@ -1592,13 +1605,13 @@ def play_by_hand(answer, places):
     text="""
     *a red car* is *une voiture rouge*: query 1 must look at key 2, query 2 at key 1. Set the
     matrices of an additive score by hand so that query t looks at key `places[t]`, with a weight
-    of at least 0.9. Queries and keys are one-hot: query t and key t are both row t of the identity.
-    The score is $\\tanh(q W_q + k W_k)\\, w_v$. Each place is named once. The number of hidden
-    units is yours to choose.
+    of at least 0.9, in sentences of up to 60 words. Queries and keys are one-hot: query t and key t
+    are both row t of the identity. The score is $\\tanh(q W_q + k W_k)\\, w_v$. Each place is
+    named once. The number of hidden units is yours to choose.
     """,
     reference=_by_hand,
     play=play_by_hand,
-    probes=[([1, 2, 0],), ([0, 3, 1, 2],), ([3, 0, 4, 2, 1],)],
+    probes=[([1, 2, 0],), ([0, 3, 1, 2],), ([3, 0, 4, 2, 1],), ([*range(5, 20), *range(5)],)],
     mistakes=[
         wrong(
             "the key that matches gets the lowest score",
@@ -1632,7 +1645,10 @@ def play_by_hand(answer, places):
             "no weight reaches 0.9",
             "scale",
             "The pair that meets leads by one unit of about 1: times w_v that has to be enough "
-            "for 0.9.",
+            "for 0.9 among up to 60 keys.",
+            {"size": 3.1},
+            {"size": 3.45},
+            {"size": 4.0},
             size=1.0,
         ),
     ],

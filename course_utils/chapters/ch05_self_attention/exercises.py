@@ -953,7 +953,7 @@ def _read_at_the_verb(answer, kinds, words):
     if kinds.tolist().count(1) != 1 or kinds.tolist().count(2) != 1 or len(kinds) != len(words):
         raise ValueError("a sentence has one noun and one verb, and a word for each token")
     kinds = torch.stack([kinds == kind for kind in (1, 2, 3)], dim=1).float()
-    x = torch.cat([kinds, words.float().clamp(-1, 1)], dim=1)
+    x = torch.cat([kinds, words.float()], dim=1)
     W_q, W_k, W_v = (W.float() for W in answer())
     weights = torch.softmax((x @ W_q) @ (x @ W_k).T / math.sqrt(W_q.shape[1]), dim=-1)
     verb, noun = x[:, 1].argmax().item(), x[:, 0].argmax().item()
@@ -1011,14 +1011,22 @@ def _looks_at(weights, x, verb, noun):
     the two stand. A sentence has one noun and one verb. Attention is
     `softmax(x @ W_q @ (x @ W_k).T / sqrt(6)) @ (x @ W_v)`. Any such matrices are right. (The check
     writes the first three columns as one number a token, `kinds`: 1 is a noun, 2 a verb, 3 a place,
-    any other number none of them. This sentence has the kinds 0, 1, 2.)
+    any other number none of them. This sentence has the kinds 0, 1, 2. The last three are `words`:
+    words may be as large as 1 or as low as -1.)
     """,
     reference=_head,
     play=_read_at_the_verb,
     probes=[
-        (torch.tensor(kinds), *draw(550 + i, (len(kinds), 3), scale=0.5))
+        (torch.tensor(kinds), draw(550 + i, (len(kinds), 3), scale=0.5)[0].clamp(-1, 1))
         for i, kinds in enumerate(
             ([0, 1, 2, 3], [3, 2, 0, 1], [2, 0, 3, 4, 5, 1, 6], [1, 0, 3, 2, 4], [0, 4, 2, 3, 1, 5])
+        )
+    ],
+    edges=[
+        (f"where the noun's word is {what}", (torch.tensor([2, 1, 3, 0]), torch.tensor(words)))
+        for what, words in (
+            ("the opposite of the others", [[1.0] * 3, [-1.0] * 3, [1.0] * 3, [1.0] * 3]),
+            ("that of all the others", [[1.0] * 3] * 4),
         )
     ],
     mistakes=[

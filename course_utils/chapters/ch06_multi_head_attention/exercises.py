@@ -228,7 +228,7 @@ _MERGE_MISTAKES = [
             joined="positions and features",
         ),
         wrong(
-            "the heads are added",
+            "the heads are added or averaged",
             "head merging",
             "Heads are put side by side, so the result has h · d_head features.",
             {"joined": "mean"},

@@ -861,7 +861,8 @@ def _halves(
     d = x.shape[-1]
     pair = torch.arange(d // 2, dtype=torch.float64)
     factor = {"own": -2, "halved": -1, "doubled": -4}[speeds]
-    places = positions if start == "given" else torch.arange(len(positions))
+    in_turn = torch.arange(len(positions))
+    places = {"given": positions, "zero": in_turn, "first": positions[:1] + in_turn}[start]
     angle = turn * places.double()[:, None] * 10000.0 ** (factor * pair / d)
     cos, sin = angle.cos(), angle.sin()
     x = x.double()
@@ -872,6 +873,7 @@ def _halves(
         cos_b, sin_b = cos, sin
     new_a = a * cos - b * sin
     new_b = (b * cos_b - a * sin_b) if signs == "both minus" else (a * sin_b + b * cos_b)
+    new_b = new_a * sin_b + b * cos_b if signs == "of the new" else new_b
     new_a = a * cos + b * sin if signs == "both plus" else new_a
     if order == "neighbours":
         return torch.stack([new_a, new_b], dim=-1).flatten(-2).float()
@@ -958,6 +960,19 @@ def _halves_by_swapping(x, positions):
             "position",
             "The positions are an argument: a cached sentence goes on at a later place.",
             start="zero",
+        ),
+        wrong(
+            "positions count on from the first one",
+            "position",
+            "Each row has the position that is given for it: they may jump, or go back.",
+            start="first",
+        ),
+        wrong(
+            "the second part is made of the first after its turn",
+            "sine and cosine",
+            "Both parts come from those before the turn: keep the old first part until the second "
+            "is made.",
+            signs="of the new",
         ),
         wrong(
             "the angles are laid out for neighbours",

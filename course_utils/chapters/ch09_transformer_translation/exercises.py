@@ -402,6 +402,15 @@ def _beam(
             parents = best.argsort(descending=largest)
             best, tokens = best[parents], tokens[parents]
         best, tokens, parents = best[:width], tokens[:width], parents[:width]
+    elif pool == "beams alone":
+        best, tokens = total.max(dim=1) if largest else total.min(dim=1)
+        best, parents = best.topk(width, largest=largest)
+        tokens = tokens[parents]
+    elif pool.startswith("its best"):
+        best, tokens = total.topk(min(width, size), dim=1, largest=largest)
+        parents = torch.arange(len(scores))[:, None].expand_as(best)
+        few = width if pool == "its best, cut" else None
+        best, parents, tokens = (x.flatten()[:few] for x in (best, parents, tokens))
     elif pool == "best beam":
         parent = int(scores.argmax())
         best, tokens = total[parent].topk(width, largest=largest)
@@ -491,7 +500,16 @@ def _log_probs(seed, beams, vocabulary):
             "search",
             "All continuations compete: a beam may go on twice, another not at all.",
             {"pool": "each beam, sorted"},
+            {"pool": "beams alone"},
             pool="each beam",
+        ),
+        wrong(
+            "the best of each beam are not compared with those of the others",
+            "search",
+            "Side by side they stand in the order of the beams: of all of them the best `width` "
+            "are wanted, by their sums.",
+            {"pool": "its best, cut"},
+            pool="its best",
         ),
         wrong(
             "only the best beam goes on",

@@ -743,7 +743,7 @@ def _importance_by_recursion(score, tokens):
             without="set",
         ),
         wrong(
-            "the last word is missing",
+            "the last or the first word is missing",
             "off by one",
             "One number for each word.",
             {"skip": "first"},
@@ -945,6 +945,7 @@ def _read(
     match="asked",
     keys="match",
     sign=1,
+    result="sum",
 ):
     same = (subjects == asked[:, None]).double()  # (B, n)
     if match == "first":
@@ -956,13 +957,16 @@ def _read(
         scores = scores * verdicts
     if keys == "divided":
         scores = same / scale
+    if keys == "by the root of n":
+        scores = scores / math.sqrt(same.shape[1])
     share = {
         "softmax": torch.softmax(scores, axis),
         "none": scores,
         "one": same,
         "even": torch.ones_like(same) / same.shape[1],
     }[weights]
-    return sign * (share * verdicts.double()).sum(1)
+    read = sign * share * verdicts.double()
+    return read if result == "each" else read.sum(1)
 
 
 def _read_with_matrices(subjects, verdicts, asked, scale):
@@ -1034,6 +1038,18 @@ def _list(seed, batch, number):
             "scale",
             "Here scale makes the head sharper: multiply.",
             keys="divided",
+        ),
+        wrong(
+            "the scores are divided by a root",
+            "scale",
+            "Here the dot products are multiplied by scale, and by nothing else.",
+            keys="by the root of n",
+        ),
+        wrong(
+            "the weighted verdicts are not added up",
+            "averaging",
+            "The head reads their weighted sum, one number for each review.",
+            result="each",
         ),
         wrong(
             "the verdicts stand in the scores",

@@ -33,7 +33,9 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
         "none": logits.softmax(-1),
         "twice": logits.softmax(-1).log_softmax(-1),
         "of the softmax": logits.softmax(-1).log(),
-    }[logs]
+    }.get(logs)
+    if log_probs is None:  # the small number that is put under the logarithm
+        log_probs = (logits.softmax(-1) + logs).log()
     loss = -(target * log_probs).sum()
     if less == "entropy":
         loss = loss + torch.xlogy(target, target).sum()
@@ -67,6 +69,14 @@ def _smooth(logits, targets, smoothing, *, others="V", right="keeps", mean="rows
             "Far below the largest logit a probability is 0 in float32, and its logarithm "
             "infinite: log_softmax takes the logits themselves.",
             logs="of the softmax",
+        ),
+        wrong(
+            "a small number under the logarithm bounds the loss",
+            "log probabilities",
+            "A probability can be far smaller than that number, and then so much of its loss is "
+            "cut off: log_softmax needs no such number.",
+            *({"logs": 10.0**-n} for n in (6, 7, 8, 10, 12)),
+            logs=1e-9,
         ),
         wrong(
             "the smoothed share is split among V - 1 tokens, but the right one gets a part too",

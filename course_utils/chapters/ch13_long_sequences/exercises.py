@@ -362,6 +362,7 @@ def _running(queries, keys, values, *, feature="elu + 1", on="both", sums="past"
         "softmax": lambda x: x.softmax(-1),
         "softplus": F.softplus,
         "1 inside": lambda x: F.elu(x + 1),
+        "relu + 1": lambda x: F.relu(x) + 1,
     }.get(feature)
     if feature in ("map", "scaled map", "of the products"):
         scores = queries @ keys.T
@@ -391,6 +392,8 @@ def _running(queries, keys, values, *, feature="elu + 1", on="both", sums="past"
         "count": torch.arange(1.0, len(q) + 1)[:, None],
         "present": (q * k).sum(-1, keepdim=True),
         "without the present": (q * (k.cumsum(0) - k)).sum(-1, keepdim=True),
+        "without the present, kept from 0 / 0": (q * (k.cumsum(0) - k)).sum(-1, keepdim=True)
+        + 1e-9,
         "from 1": (q * (k.cumsum(0) + 1)).sum(-1, keepdim=True),
         "not phi": (queries * k.cumsum(0)).sum(-1, keepdim=True),
     }
@@ -447,6 +450,12 @@ def _running_with_ones(q, k, v):
             feature="relu",
         ),
         wrong(
+            "the features are those of a relu, plus 1",
+            "score",
+            "Then all negative numbers count alike, as 1; here φ(x) = elu(x) + 1, with elu.",
+            feature="relu + 1",
+        ),
+        wrong(
             "the features are plain exponentials",
             "score",
             "φ(x) = elu(x) + 1 is exp(x) for negative numbers only, and x + 1 for others.",
@@ -493,6 +502,7 @@ def _running_with_ones(q, k, v):
             "both sums stop before the present",
             "off by one",
             "Add the present key and value to S, and the key to z, before you use them.",
+            {"total": "without the present, kept from 0 / 0"},
             sums="without the present",
             total="without the present",
         ),

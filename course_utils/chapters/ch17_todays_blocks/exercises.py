@@ -406,7 +406,8 @@ def _new_scores(
 
     new = turn(k, key, place)
     old = cached if cache == "as it is" else turn(cached, "turned", 0)
-    keys = torch.cat([old, new] if order == "old first" else [new, old], dim=-2)
+    keys = {"old first": [old, new], "new first": [new, old], "old only": [old]}[order]
+    keys = torch.cat(keys, dim=-2)
     scores = turn(q, queries, place) @ keys.mT
     return scores / {"root": math.sqrt(d), "none": 1.0, "d": d}[scale]
 
@@ -431,6 +432,7 @@ def _cache_probe(seed, heads, past, d):
     """,
     reference=_new_scores,
     probes=[_cache_probe(6, 1, 1, 2), _cache_probe(7, 2, 3, 4), _cache_probe(8, 2, 5, 6)],
+    edges=[("where the cache is still empty", _cache_probe(9, 2, 0, 4))],
     mistakes=[
         wrong(
             "the new key is not turned",
@@ -501,6 +503,12 @@ def _cache_probe(seed, heads, past, d):
             "It stands behind those of the cache, in the order of positions.",
             order="new first",
         ),
+        wrong(
+            "the new token does not see itself",
+            "cache",
+            "Its own key is one of the P + 1: join it to those of the cache.",
+            order="old only",
+        ),
     ],
     hints=[
         "What is the position of the new token if the cache holds P keys?",
@@ -533,7 +541,8 @@ def _cache_probe(seed, heads, past, d):
 def cached_scores(q, k, cached):
     """Scores of a new token's query with the cached keys and its own key.
 
-    q, k: (B, h, 1, d), not yet turned; cached: (B, h, P, d), turned. Returns (B, h, 1, P + 1).
+    q, k: (B, h, 1, d), not yet turned; cached: (B, h, P, d), turned; P is 0 for the first token.
+    Returns (B, h, 1, P + 1).
     """
     P, d = cached.shape[2], q.shape[-1]
     speed = 10000.0 ** (-torch.arange(0, d, 2) / d)  # (d / 2,)
@@ -734,14 +743,18 @@ def key_heads_that_fit():
 def _shares(
     logits, k,
     *, renormalise="yes", which="largest", axis=-1, softmax="over all", hide="the others",
+    places="kept",
 ):  # fmt: skip
     if axis == 0:
         return _shares(logits.T, min(k, len(logits)), renormalise=renormalise, which=which,
-                       softmax=softmax).T  # fmt: skip
+                       softmax=softmax, places=places).T  # fmt: skip
     if hide == "zeros":
         values, places = logits.topk(k, dim=-1)
         z = torch.zeros_like(logits).scatter(-1, places, values)
         return z.masked_fill(z == 0, -torch.inf).softmax(-1)
+    if type(hide) is float:
+        last = logits.topk(k, dim=-1).values[:, -1:]
+        return logits.masked_fill(logits < last, hide).softmax(-1)
     if softmax == "none":
         p = logits
     elif softmax == "over tokens":
@@ -752,6 +765,8 @@ def _shares(
         p = logits.softmax(-1)
     chosen = p.topk(k, dim=-1, largest=which == "largest").indices
     kept = torch.zeros_like(p).scatter(-1, chosen, p.gather(-1, chosen))
+    if places == "lost":
+        kept = p.gather(-1, chosen)
     if renormalise == "equal":
         return (kept != 0) / k
     if renormalise == "softmax":
@@ -767,8 +782,8 @@ def _shares(
     text="""
     A router gives each of N tokens E logits, one for each expert. Return the share that every
     expert has in the output of every token: a softmax over the experts, the k largest kept, all
-    others 0, and what is kept scaled so that it sums to 1. No two logits of a token are
-    equal.
+    others 0, and what is kept scaled so that it sums to 1. Logits may be far below 0; no two of a
+    token are equal.
     """,
     reference=_shares,
     probes=[
@@ -777,6 +792,7 @@ def _shares(
         (draw(14, (4, 5))[0], 3),
         (draw(15, (3, 6))[0], 1),
         (torch.tensor([[0.0, 1.0, -1.0], [-2.0, 0.0, -1.0]]), 2),  # a logit of 0 is none to hide
+        (torch.tensor([[-200.0, -201.0, -200.5], [-1.0, 0.5, 1.0]]), 2),
     ],
     mistakes=[
         wrong(
@@ -807,6 +823,25 @@ def _shares(
             which="largest",
             axis=-1,
             softmax="over all",
+        ),
+        wrong(
+            "hidden logits are not low enough",
+            "mask meaning",
+            "All logits may be as low as that: hide with -inf, or keep probabilities by place.",
+            *({"hide": -x} for x in (10.0, 20.0, 50.0)),
+            hide=-100.0,
+            renormalise="yes",
+            which="largest",
+            axis=-1,
+            softmax="over all",
+            places="kept",
+        ),
+        wrong(
+            "the k shares are not put back in their places",
+            "normalisation",
+            "The result is (N, E): scatter them into zeros, where their experts stand.",
+            places="lost",
+            hide="the others",
         ),
         wrong(
             "the softmax is missing",
@@ -950,8 +985,14 @@ def _visits(seed, number, experts, k):
             "the factor E is missing",
             "counting",
             "With it the loss is 1 when both are even, whatever the number of experts.",
-            {"times": "k"},
             times="1",
+        ),
+        wrong(
+            "k stands in the place of E",
+            "counting",
+            "E is the number of experts, the size of the last axis of the probabilities; k is how "
+            "many a token visits.",
+            times="k",
         ),
         wrong(
             "the probabilities are summed, not averaged",

@@ -793,11 +793,17 @@ def score_gradient(scores, log_sum, values, grad, output):
     return weights * (d_weights - mean)
 
 
-def _pages(prompt, more, page, *, share="whole", tails="go on", rounds="up", each=True):
+def _pages(
+    prompt, more, page, *, share="whole", tails="go on", rounds="up", each=True, own="given back"
+):  # fmt: skip
     def whole(tokens):
         return -(-tokens // page) if rounds == "up" else tokens // page
 
     full, rest = divmod(prompt, page)
+    if own == "kept":
+        full += rest > 0
+    if tails == "alone":
+        rest = 0
     if tails == "as the longest":
         more = [max(more)] * len(more)
     if share == "nothing":
@@ -883,6 +889,24 @@ def _pages(prompt, more, page, *, share="whole", tails="go on", rounds="up", eac
             rounds="down",
         ),
         wrong(
+            "the prompt's own begun page is counted as well",
+            "memory",
+            "It is given back once every answer has its copy: count the prompt's full pages alone.",
+            own="kept",
+            tails="go on",
+            share="whole",
+            each=True,
+        ),
+        wrong(
+            "the tokens of the begun page are forgotten",
+            "cache",
+            "Each answer's copy holds them: its pages take prompt % page tokens and its own.",
+            tails="alone",
+            share="whole",
+            each=True,
+            own="given back",
+        ),
+        wrong(
             "the answers are laid into one row of pages",
             "cache",
             "Each answer is a text of its own, with its own last page.",
@@ -961,6 +985,8 @@ def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own", draw
     goal = (u if draw == "u" else v) * (upto[-1] if total == "own" else 1.0)
     found = int(((upto < goal) if draw == "reached" else (upto <= goal)).sum())
     found += draw == "one late"
+    if total == "one, else the first" and found == len(p):
+        return 0
     return found if total == "one, past the end" or draw == "one late" else min(found, len(p) - 1)
 
 
@@ -1079,6 +1105,7 @@ def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own", draw
             "normalisation",
             "max(0, p - q) sums to less than 1: compare with v times its sum.",
             {"total": "one, past the end"},
+            {"total": "one, else the first"},
             total="one",
             rest="left",
         ),

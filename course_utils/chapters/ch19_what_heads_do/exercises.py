@@ -978,8 +978,8 @@ def _product(matrices):
             "alone or with another off.",
             "the previous-token head": "The previous-token head looks one back.",
             "the induction head": "The induction head looks behind the copy, and is missed alone.",
-            "its stand-in": "The stand-in looks behind the copy, too; it is missed only when the "
-            "other is off.",
+            "the induction head's stand-in": "The stand-in looks behind the copy, too; it is "
+            "missed only when the other is off.",
         },
         "importance",
     ),

@@ -458,6 +458,10 @@ def _encoded(
                 out[i : i + 2] = [first + ranks[pair]]
             else:
                 i += 1
+    elif choose == "leftmost, one place at a time":
+        out = list(word)
+        while known := [i for i, pair in enumerate(zip(out, out[1:])) if pair in ranks]:
+            out[known[0] : known[0] + 2] = [first + ranks[tuple(out[known[0] : known[0] + 2])]]
     elif choose == "unknown first":
         out = list(word)
         while len(out) > 1:
@@ -519,6 +523,7 @@ def _encoded(
             "the leftmost pair is merged first",
             "merges",
             "Of all pairs that are merges the one learned first goes first, wherever it stands.",
+            {"choose": "leftmost, one place at a time"},
             choose="leftmost",
         ),
         wrong(
