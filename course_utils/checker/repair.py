@@ -23,6 +23,7 @@ from course_utils.checker.widen import drawn, widened
 _RUNS = 0.12  # of computing, for one that is right on all inputs
 _LEAST = 12  # inputs: on fewer a change may be right by chance
 _LINE, _CONDITION = "this line is too many", "a part of the condition is too many"
+_STEP, _OPERATION = "a step is too many", "another operation is due"
 _COPY = "a step is missing (a copy)"
 _FACTOR = "a step is missing (a factor"  # moves a comparison past what was tried, for any reason
 # code that does more than compute is not run with changes in it
@@ -118,15 +119,18 @@ def _right_on(
 
 
 def _left_out(good: list[Edit], code: Code) -> list[Edit]:
-    """Edits that leave out a line or condition in which a good edit lies.
+    """Edits that leave out a line, a condition or an operand in which a good edit lies.
 
-    Such an edit may be good for no other reason than that it keeps the line from doing anything.
+    Such an edit may be good for no other reason than that it keeps them from doing anything: a
+    softmax does not see what is added to a whole row.
     """
     changed = {id(e.node) for e in good}
+    operations = {id(e.node) for e in good if e.words == _OPERATION}
     return [
         e
         for e in code.edits(1)
-        if e.words in (_LINE, _CONDITION) and changed & {id(n) for n in ast.walk(e.node)}
+        if (e.words in (_LINE, _CONDITION) and changed & {id(n) for n in ast.walk(e.node)})
+        or (e.words == _STEP and id(e.node) in operations)
     ]
 
 

@@ -104,7 +104,7 @@ def test_exp_is_called_infinite_in_the_dtype_in_which_it_was_taken():
 
     said = str(check("join_halves", in_float64))
     assert "The first result: " in said
-    assert "is infinite in float64: for a softmax first subtract" in said
+    assert "is infinite in float64, and of one far below 0 it is 0: for a softmax" in said
     assert "in float32" not in said
 
 

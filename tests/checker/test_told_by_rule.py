@@ -149,3 +149,29 @@ def test_numbers_stay_in_the_range_that_a_text_states():
     words = [args[1] for _, args in widened(BY_NAME["head_by_hand"])]
     assert all((x.abs() <= 1).all() for x in words)
     assert any((x.abs() == 1).all() for x in words)
+
+
+def divided_once_more(logits, k):
+    values, places = (logits / logits.shape[-1] ** 0.5).topk(k)
+    return torch.zeros_like(logits).scatter(-1, places, values.softmax(-1))
+
+
+def test_what_a_softmax_does_not_see_is_called_too_many_and_not_another_operation(patient_search):
+    said = str(check("expert_shares", divided_once_more))
+    assert "at `logits / logits.shape[-1] ** 0.5`, a step is too many" in said
+
+
+def bounded(logits, targets, pad):
+    losses = -torch.log(torch.softmax(logits, -1) + 1e-9).gather(-1, targets[..., None])[..., 0]
+    return losses[targets != pad].mean()
+
+
+def cut_off(logits, targets, pad):
+    losses = -logits.softmax(-1).clamp(min=1e-9).log().gather(-1, targets[..., None])[..., 0]
+    return losses[targets != pad].mean()
+
+
+@pytest.mark.parametrize("answer", [bounded, cut_off])
+def test_the_logarithm_of_a_softmax_is_due_as_log_softmax(answer, patient_search):
+    said = str(check("token_loss", answer))
+    assert "`log_softmax` is due, for a softmax can be 0 in float32: with this one change" in said
