@@ -17,9 +17,12 @@ def _rms(
     x, weight, eps,
     *, centred=False, root="of the mean", where="inside", axis=-1, factor="weight", divide=True,
 ):  # fmt: skip
-    if centred:
+    if centred is True:
         x = x - x.mean(-1, keepdim=True)
     power = x.square()
+    if centred in ("below", "below, by d - 1"):
+        power = (x - x.mean(-1, keepdim=True)).square()
+        power = power * x.shape[-1] / (x.shape[-1] - (centred == "below, by d - 1"))
     mean = power.sum(axis, keepdim=True) if root == "of the sum" else power.mean(axis, keepdim=True)
     if axis == (-2, -1):
         mean = power.mean(axis, keepdim=True)
@@ -65,6 +68,14 @@ def _norm_probe(seed, *shape, eps):
             "norm statistics",
             "That is what LayerNorm does; RMSNorm leaves the mean where it is.",
             centred=True,
+        ),
+        wrong(
+            "the variance is taken, not the mean of the squares",
+            "norm statistics",
+            "A variance is measured from the mean; here the numbers are squared as they are.",
+            {"centred": "below, by d - 1"},
+            centred="below",
+            axis=-1,
         ),
         wrong(
             "the squares are summed, not averaged",
@@ -154,7 +165,8 @@ _ACTIVATIONS = {
 }
 
 
-def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="product", last=True):
+def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="product", last=True,
+           residual=False):  # fmt: skip
     act = _ACTIVATIONS[activation]
     gate, up = x @ W_gate, x @ W_up
     if on in ("gate", "both"):
@@ -166,7 +178,8 @@ def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="produ
         hidden = gate
     if on == "product":
         hidden = act(hidden)
-    return hidden @ W_down if last else hidden
+    result = hidden @ W_down if last else hidden
+    return x + result if residual else result
 
 
 @exercise(
@@ -241,6 +254,13 @@ def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="produ
             "projection",
             "The product has d_ff entries; W_down leads back to d.",
             last=False,
+            residual=False,
+        ),
+        wrong(
+            "x is added to the result",
+            "residual",
+            "The residual connection belongs to the block around the network, not to the network.",
+            residual=True,
         ),
     ],
     hints=[
@@ -901,6 +921,11 @@ def _balance(p, chosen, *, times="E", visits="shares", what="product", mean="mea
         load = load * (k if visits == "k times" else N * k)
     if visits == "first":
         load = chosen[:, 0].bincount(minlength=E) / N
+    if visits == "likeliest":
+        load = p.argmax(1).bincount(minlength=E) / N
+    if visits == "probabilities":
+        load = torch.zeros_like(p).scatter(1, chosen, p.gather(1, chosen)).sum(0)
+        load = load / load.sum()
     average = p.mean(0) if mean == "mean" else p.sum(0)
     if mean == "of the chosen":
         average = (p * torch.zeros_like(p).scatter(1, chosen, 1.0)).mean(0)
@@ -913,7 +938,7 @@ def _balance(p, chosen, *, times="E", visits="shares", what="product", mean="mea
         "visits": load * load + 0 * average,
         "probabilities": average * average,
     }[what].sum()
-    return {"E": E, "1": 1.0, "k": k}[times] * total
+    return {"E": E, "1": 1.0, "k": k, "seen": chosen.max() + 1}[times] * total
 
 
 def _loss_and_gradient(answer, probabilities, chosen):
@@ -982,6 +1007,19 @@ def _visits(seed, number, experts, k):
             visits="first",
         ),
         wrong(
+            "the likeliest expert of each token is counted, not those in `chosen`",
+            "counting",
+            "`chosen` says where each token went: k visits for each.",
+            visits="likeliest",
+        ),
+        wrong(
+            "probabilities are summed where visits are counted",
+            "gradient",
+            "A visit is a visit, however sure the router was: count, and no gradient flows there.",
+            visits="probabilities",
+            carries="p",
+        ),
+        wrong(
             "the factor E is missing",
             "counting",
             "With it the loss is 1 when both are even, whatever the number of experts.",
@@ -993,6 +1031,12 @@ def _visits(seed, number, experts, k):
             "E is the number of experts, the size of the last axis of the probabilities; k is how "
             "many a token visits.",
             times="k",
+        ),
+        wrong(
+            "the number of experts is read from `chosen`",
+            "counting",
+            "The last expert may get nothing: E is the size of the last axis of the probabilities.",
+            times="seen",
         ),
         wrong(
             "the probabilities are summed, not averaged",

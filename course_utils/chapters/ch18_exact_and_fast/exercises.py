@@ -225,6 +225,10 @@ def _from_tiles(
         if keep == "last":
             total, output = torch.zeros_like(total), 0.0
         higher = torch.maximum(top, scores.amax(-1, keepdim=True))
+        if shift == "one for all":
+            higher = torch.maximum(top, scores.max())
+        if shift == "of the tile":
+            higher = scores.amax(-1, keepdim=True)
         higher = higher if shift else torch.zeros_like(top)
         factor = torch.exp(top - higher) if shift else torch.ones_like(top)
         weights = torch.exp(scores - higher)
@@ -262,6 +266,12 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
         (*draw(1, (3, 4), (7, 4), (7, 2), scale=1.5), 3),
         (*draw(2, (2, 2), (5, 2), (5, 3), scale=2.0), 1),
         (*draw(3, (3, 2), (6, 2), (6, 2), scale=30.0), 4),
+        (
+            torch.tensor([[20.0, 0.0], [0.0, 1.0]]),
+            torch.tensor([[10.0, 0.0], [9.0, 1.0], [-10.0, 2.0], [-9.0, 0.0]]),
+            torch.tensor([[1.0], [2.0], [4.0], [-1.0]]),
+            2,
+        ),
     ],
     mistakes=[
         wrong(
@@ -304,6 +314,23 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
             "overflow",
             "exp of a score above 88 is infinite in float32: subtract the running maximum.",
             shift=False,
+            axis="keys",
+            shrink="both",
+        ),
+        wrong(
+            "one maximum is subtracted for all queries",
+            "overflow",
+            "A query whose scores lie far below it gets 0 everywhere, and 0 / 0: each query has a "
+            "maximum of its own.",
+            shift="one for all",
+            axis="keys",
+            shrink="both",
+        ),
+        wrong(
+            "the maximum falls with a tile of lower scores",
+            "overflow",
+            "Then exp(old - new) can be infinite: take the larger of the old maximum and the new one.",
+            shift="of the tile",
             axis="keys",
             shrink="both",
         ),
@@ -419,6 +446,7 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
         "powers": lambda: powers / powers.sum(0),
         "equally": lambda: torch.full_like(logs, 0.5),
         "logs": lambda: logs / logs.sum(0),
+        "logs by the joint one": lambda: logs / logs.logsumexp(0),
         "undivided": lambda: logs.exp(),
     }[weigh]()
     if turned:
@@ -468,6 +496,7 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
             "the outputs are weighed by the log-sum-exps themselves",
             "normalisation",
             "A log-sum-exp is a logarithm and may be negative; the sums are exp of it.",
+            {"weigh": "logs by the joint one"},
             weigh="logs",
             turned=False,
         ),
@@ -796,8 +825,8 @@ def score_gradient(scores, log_sum, values, grad, output):
 def _pages(
     prompt, more, page, *, share="whole", tails="go on", rounds="up", each=True, own="given back"
 ):  # fmt: skip
-    def whole(tokens):
-        return -(-tokens // page) if rounds == "up" else tokens // page
+    def whole(tokens, rounds=rounds):
+        return -(-tokens // page) if rounds == "up" else tokens // page + (rounds == "one more")
 
     full, rest = divmod(prompt, page)
     if own == "kept":
@@ -807,16 +836,12 @@ def _pages(
     if tails == "as the longest":
         more = [max(more)] * len(more)
     if share == "nothing":
-        if tails == "always one more":
-            return sum((prompt + m) // page + 1 for m in more)
         return sum(whole(prompt + m) for m in more)
     if share == "started":  # all write on into the one page that the prompt has begun
-        begun = whole(prompt)
+        begun = whole(prompt, "up")
         return begun + sum(max(0, whole(prompt + m) - begun) for m in more)
     if tails == "begin anew":
-        return whole(prompt) + sum(whole(m) for m in more)
-    if tails == "always one more":
-        return full + sum((rest + m) // page + 1 for m in more)
+        return whole(prompt, "down" if rounds == "down" else "up") + sum(map(whole, more))
     if not each:
         return full + whole(rest + sum(more))
     return full + sum(whole(rest + m) for m in more)
@@ -871,9 +896,7 @@ def _pages(
             "a text that fills its last page is given one more",
             "off by one",
             "A page is taken when a token needs it: round up, but not beyond.",
-            tails="always one more",
-            rounds="up",
-            each=True,
+            rounds="one more",
         ),
         wrong(
             "all answers are taken to be as long as the longest",
@@ -1239,7 +1262,7 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
     edges=[("where `kept` is 1 and `cost` is larger", (1.0, 1.25, 4))],
     mistakes=[
         wrong(
-            "the small model's time is left out",
+            "the small model's time is left out, or the same for every k",
             "counting",
             "Drafting k tokens takes k times `cost`, on top of the large model's step.",
             time="large",

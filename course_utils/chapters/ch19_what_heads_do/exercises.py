@@ -11,11 +11,11 @@ from course_utils.checker.probes import NotAsAsked, draw
 NOTEBOOK = "19_what_heads_do"
 
 
-def _shifted(T, *, back=1, strength=30.0, sign=1, first="its own"):
+def _shifted(T, *, back=1, strength=30.0, sign=1, first="its own", ends="open"):
     W_q = torch.zeros(T, T)
     for t in range(T):
-        if 0 <= t - back < T:
-            W_q[t, t - back] = sign * strength
+        if 0 <= t - back < T or ends == "joined":
+            W_q[t, (t - back) % T] = sign * strength
     W_k = torch.eye(T)
     if first == "all":
         W_k[0] = 1.0
@@ -75,6 +75,8 @@ def _where_it_looks(answer, T):
             "each place looks for the next one",
             "mask direction",
             "That key is hidden, so all visible keys fit alike: shift the other way.",
+            {"ends": "joined"},
+            {"ends": "joined", "strength": 1.0},
             back=-1,
             strength=30.0,
             sign=1,
@@ -316,12 +318,15 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", of="its own")
         chosen = list(range(min(heads), max(heads) + 1))
     if which == "first":
         chosen = chosen[:1]
+    if which == "as many":
+        chosen = list(range(len(heads)))
     mean = {
         "all": parts.mean((0, 1), keepdim=True),
         "texts": parts.mean(0, keepdim=True),
         "places": parts.mean(1, keepdim=True),
         "features": parts.mean((0, 1, 3), keepdim=True),
         "heads": parts.mean((0, 1, 2), keepdim=True),
+        "everything": parts.mean(),
     }[axes].expand_as(parts)
     if value == "median":
         mean = parts.flatten(0, 1).median(0).values.expand_as(parts)
@@ -382,6 +387,12 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", of="its own")
             which="first",
         ),
         wrong(
+            "the first heads are ablated, as many as are listed",
+            "head layout",
+            "`heads` holds the numbers of the heads: loop over the list itself.",
+            which="as many",
+        ),
+        wrong(
             "the median is put, not the mean",
             "averaging",
             "Half the numbers lie below the median; the mean is their sum, divided by how many.",
@@ -410,6 +421,13 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", of="its own")
             "averaging",
             "What a head adds on average is its own mean, not that of all heads.",
             axes="heads",
+            of="its own",
+        ),
+        wrong(
+            "all heads and features share one mean",
+            "averaging",
+            "Each head and each of its features has a mean of its own, (h, s) in all.",
+            axes="everything",
             of="its own",
         ),
         wrong(
@@ -654,6 +672,8 @@ def _recovered(
     c, w, p = clean.mean(), corrupted.mean(), patched.mean(0)
     if average == "median":
         c, w, p = clean.median(), corrupted.median(), patched.median(0).values
+    if average == "of everything":
+        p = patched.mean()
     gained = {
         "from corrupted": p - w, "from clean": c - p, "to clean": p - c, "from zero": p,
         "size": (p - w).abs(),
@@ -771,6 +791,12 @@ def _runs(seed, B, layers, T):
             "Average is the mean: the sum over the pairs, divided by their number.",
             average="median",
         ),
+        wrong(
+            "all patches get one mean",
+            "averaging",
+            "Each layer and place has an effect of its own: average over the pairs alone, dim=0.",
+            average="of everything",
+        ),
     ],
     hints=[
         "Three means: two numbers, and one table (layers, T).",
@@ -793,6 +819,11 @@ def effects_of_many(clean, corrupted, patched):
 
 
 def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="product"):
+    if heads == "apart":
+        every = [
+            _rolled(one, residual=residual, order=order) for one in maps[:, :, :, None].unbind(2)
+        ]
+        return torch.stack(every).mean(0)
     eye, joint = torch.eye(maps.shape[-1]), torch.eye(maps.shape[-1])
     total = 0.0
     for i, map in enumerate(maps if order == "upwards" else maps.flip(0)):
@@ -803,12 +834,15 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             "half": (one + eye) / 2, "none": one, "added": one + eye,
             "not in the first": (one + eye) / 2 if i else one,
             "by columns": (one + eye) / (one + eye).sum(-2, keepdim=True),
-            "of the words": one,
+            "by rows": (one + eye) / (one + eye).sum(-1, keepdim=True),
+            "of the words": one, "at the end": one, "everywhere": one / 2 + 0.5,
+            "only in the first": one if i else (one + eye) / 2,
         }[residual]  # fmt: skip
         ends = i in (0, len(maps) - 1)
         joint, total = (mixed @ joint if join != "ends" or ends else joint), total + mixed
         if residual == "of the words":
             joint = (joint + eye) / 2
+    joint = (joint + eye) / 2 if residual == "at the end" else joint
     return total / len(maps) if join == "mean" else joint
 
 
@@ -862,6 +896,25 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             residual="not in the first",
         ),
         wrong(
+            "only the first layer has a residual path",
+            "residual",
+            "Every layer is mixed with the identity, half and half.",
+            residual="only in the first",
+        ),
+        wrong(
+            "the identity is mixed in once, behind the last layer",
+            "residual",
+            "Each layer has a residual path of its own: mix every map before you multiply.",
+            residual="at the end",
+            join="product",
+        ),
+        wrong(
+            "one half is added to every weight",
+            "residual",
+            "Only a word's own place, the diagonal, gets it: 0.5 * torch.eye(T).",
+            residual="everywhere",
+        ),
+        wrong(
             "columns are made to sum to 1, not rows",
             "residual",
             "A row of a map shares out 1 among its keys: divide map + identity by 2, or by the "
@@ -886,7 +939,16 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             "the largest weight of the heads is taken",
             "averaging",
             "Some variants do so; here it is the mean.",
+            {"residual": "by rows"},
             heads="largest",
+        ),
+        wrong(
+            "each head is followed through the layers by itself",
+            "averaging",
+            "A layer reads what all the heads below have mixed: average them in each layer, and "
+            "then multiply.",
+            heads="apart",
+            join="product",
         ),
         wrong(
             "only head 0 is used",

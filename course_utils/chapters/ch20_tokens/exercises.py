@@ -1,6 +1,7 @@
 """Exercises of notebook 20: byte-pair encoding, and what it does to a text."""
 
 import codecs
+import itertools
 import math
 import re
 import sys
@@ -432,6 +433,7 @@ def _encoded(
     word, merges, *, choose="first learned", rounds="all", first=256, where="all", at="all"
 ):
     ranks = {tuple(pair): k for k, pair in enumerate(merges)}
+    first = len(merges) if first == "as many as merges" else first
     spelled = {}
 
     def spell(i):
@@ -625,6 +627,7 @@ def _encoded(
             "Bytes take 0 to 255, so merge number 0 makes the id 256; later merges rely on it.",
             {"first": 0},
             {"first": 255},
+            {"first": "as many as merges"},
             first=257,
         ),
     ],
@@ -734,6 +737,10 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
         whole = [b"".join(pieces[: i + 1]).decode(errors="replace") for i in range(len(pieces))]
         whole = [text.rstrip("\ufffd") for text in whole] if holds == "marks" else whole
         texts = [text[len(before) :] for before, text in zip(["", *whole], whole)]
+    elif holds == "shown bytes":
+        whole = [b"".join(pieces[: i + 1]).decode(errors="ignore") for i in range(len(pieces))]
+        begun = itertools.accumulate(map(len, pieces), initial=0)
+        texts = [text[n:] for text, n in zip(whole, begun)]
     elif holds in ("letters", "one byte", "until shown", "new text"):
         texts, waiting, before = [], b"", ""
         for piece in pieces:
@@ -844,6 +851,13 @@ def _with_boxes(answer, pieces):
             "bytes",
             "What is shown is to be cut off the bytes that wait: é is one character and two bytes.",
             holds="letters",
+        ),
+        wrong(
+            "bytes are counted where shown characters are due",
+            "bytes",
+            "The text so far is cut behind the characters that were shown: é is two bytes and one "
+            "character.",
+            holds="shown bytes",
         ),
         wrong(
             "only one byte waits",

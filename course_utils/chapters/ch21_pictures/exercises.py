@@ -15,6 +15,7 @@ def _patches(
     picture, patch, *, kept="squares", order="rows", pixels="rows", inside="first", step="whole",
     flat=True,
 ):  # fmt: skip
+    picture = picture[:1] if kept == "channel 0" else picture
     channels = len(picture)
     if kept == "lines":
         return picture.reshape(channels, -1, patch * patch).transpose(0, 1).flatten(1)
@@ -88,6 +89,13 @@ _AS_SQUARES = {"order": "rows", "pixels": "rows", "inside": "first"}
             "off by one",
             "range stops before its end: the last patch begins at H - patch, so end at H.",
             kept="no edge",
+        ),
+        wrong(
+            "only channel 0 is cut",
+            "patches",
+            "A row holds the pixels of all channels, one channel after the other.",
+            kept="channel 0",
+            inside="first",
         ),
         wrong(
             "the grid is taken to be square",
@@ -387,6 +395,8 @@ def _mean(
     keep = real if hidden else torch.ones_like(real)
     if over == "all":
         patches, keep = encoded, torch.cat([torch.ones_like(keep[:, :1]), keep], dim=1)
+    if way == "median":
+        return patches.masked_fill(~keep[..., None], math.nan).nanmedian(1).values
     if way == "max":
         return patches.masked_fill(~keep[..., None], -math.inf).amax(1)
     total = (patches * keep[..., None]).sum(1)
@@ -497,6 +507,13 @@ def _mean(
             "averaging",
             "Add up the real patches and divide by their number.",
             way="max",
+            divide="real",
+        ),
+        wrong(
+            "the median is taken, not the mean",
+            "averaging",
+            "Add up the real patches and divide by their number.",
+            way="median",
             divide="real",
         ),
     ],
