@@ -44,8 +44,9 @@ def what_is_left(
         edits, first: the changes, and what each gives on the first inputs.
     """
     wrong = due((), 0), outcome(exercise.play, answer, inputs[0], 0)
+    left = _MOST
     for mistake in exercise.mistakes:
-        if time.process_time() >= end:
+        if time.process_time() >= end or not left:
             break
         made = due((mistake,), 0)
         if isinstance(made, Raised) or any(gap(made, x).size <= 1 for x in wrong):
@@ -63,12 +64,11 @@ def what_is_left(
             continue  # of much code a constant comes, whatever is changed in it
         jobs = [job(exercise, code, e, inputs, lambda i, m=mistake: due((m,), i)) for e in near]
         good = [e for e, x in zip(near, play_batch(jobs, EACH, end)) if x is True]
-        if (
-            not good
-            or not play_batch([_nearer(exercise, answer, inputs, due, mistake)], EACH, end)[0]
-        ):
+        nearer = [_nearer(exercise, answer, inputs, due, mistake)] if good else []
+        if not any(play_batch(nearer, EACH, end)):
             continue
-        for edit in sorted(good, key=least_first)[:_MOST]:
+        for edit in sorted(good, key=least_first)[:left]:
+            left -= 1
             if _one_more(exercise, code, edit, inputs, due, end):
                 name = capital(mistake.name)
                 return (

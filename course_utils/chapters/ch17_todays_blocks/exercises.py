@@ -848,7 +848,7 @@ def _shares(
             "hidden logits are not low enough",
             "mask meaning",
             "All logits may be as low as that: hide with -inf, or keep probabilities by place.",
-            *({"hide": -x} for x in (10.0, 20.0, 50.0)),
+            *({"hide": -x} for x in (20.0, 50.0)),
             hide=-100.0,
             renormalise="yes",
             which="largest",

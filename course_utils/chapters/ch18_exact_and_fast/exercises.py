@@ -329,7 +329,7 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
         wrong(
             "the maximum falls with a tile of lower scores",
             "overflow",
-            "Then exp(old - new) can be infinite: take the larger of the old maximum and the new one.",
+            "Then exp(old - new) can be infinite: take the larger one of old maximum and new.",
             shift="of the tile",
             axis="keys",
             shrink="both",
