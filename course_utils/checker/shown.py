@@ -22,7 +22,9 @@ def number(x: Any) -> str:
     if isinstance(x, float):
         if not math.isfinite(x):
             return str(x)
-        text = f"{x:.1f}" if abs(x - round(x, 1)) < 1e-6 and abs(x) < 1e5 else f"{x:.4g}"
+        digits = 6 if 1000 <= abs(x) < 1e5 else 4  # of a large number what stands behind the point
+        short = abs(x - round(x, 1)) < 1e-6 and abs(x) < 1e5
+        text = f"{x:.1f}" if short else f"{x:.{digits}g}"
         return text.removeprefix("-") if float(text) == 0 else text
     return str(x)
 

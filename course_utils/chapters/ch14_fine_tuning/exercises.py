@@ -1187,11 +1187,14 @@ def _objective(
     average="policy",
     normalised=True,
     turned=False,
+    logs="log_softmax",
 ):
     log_p, log_r = logits, reference_logits
     if normalised:
         log_p, log_r = log_p.log_softmax(-1), log_r.log_softmax(-1)
     p, r = log_p.exp(), log_r.exp()
+    if logs != "log_softmax":  # the logarithm of a softmax, and the small number that is added
+        log_p, log_r = (p + logs).log(), (r + logs).log()
     mean = {"policy": p @ rewards, "reference": r @ rewards, "plain": rewards.mean()}
     mean["best"], mean["log"] = rewards[logits.argmax()], log_p @ rewards
     mean = mean[average]
@@ -1223,13 +1226,20 @@ def _objective(
     trains="what RLHF maximises",
     text="""
     What RLHF maximises, for one question with K answers: the mean reward under the policy, minus
-    `beta` times KL(policy || reference). Both distributions are given by logits.
+    `beta` times KL(policy || reference). Both distributions are given by logits, which may lie
+    hundreds apart.
     """,
     reference=_objective,
     probes=[
         (*draw(1451, (2,), (2,), (2,)), 0.5),
         (*draw(1452, (4,), (4,), (4,)), 2.0),
         (*draw(1453, (5,), (5,), (5,), scale=2.0), 0.3),
+        (
+            torch.tensor([0.0, 1.0, -150.0]),
+            torch.tensor([150.0, 0.0, 1.0]),
+            torch.tensor([1.0, -0.5, 2.0]),
+            0.5,
+        ),
     ],
     mistakes=[
         wrong(
@@ -1292,6 +1302,26 @@ def _objective(
             "normalisation",
             "exp(logits) does not sum to 1: log_softmax first.",
             normalised=False,
+        ),
+        wrong(
+            "the logarithm is taken of a softmax that is 0",
+            "log probabilities",
+            "Far below the largest logit a probability is 0 in float32, and its logarithm "
+            "infinite: log_softmax takes the logits themselves.",
+            logs=0.0,
+            normalised=True,
+            kl="policy",
+            average="policy",
+        ),
+        wrong(
+            "a small number under the logarithm bounds the KL term",
+            "log probabilities",
+            "The reference may give an answer far less than that number: log_softmax needs none.",
+            *({"logs": 10.0**-n} for n in (7, 8, 10, 12)),
+            logs=1e-9,
+            normalised=True,
+            kl="policy",
+            average="policy",
         ),
         wrong(
             "the KL term is made of raw logits",
