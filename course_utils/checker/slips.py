@@ -56,7 +56,7 @@ MORE = {  # a step that may be missing; _ is the expression that is there
     "an exchange of two axes": ("_.T", "_.mT", "_.transpose(0, 1)", "_.transpose(1, 2)"),
     "an axis of size 1": ("_.unsqueeze(0)", "_.unsqueeze(1)", "_.unsqueeze(-1)"),
     "the removal of an axis": ("_.squeeze(0)", "_.squeeze(-1)"),
-    "a flattening": ("_.flatten()", "_.flatten(0, 1)", "_.flatten(-2)"),
+    "a flattening": ("_.flatten(0, 1)", "_.flatten(-2)"),
     "a softmax": ("_.softmax(-1)", "_.softmax(0)"),
     "an exp or a logarithm": ("_.exp()", "_.log()"),
     "a function of each number": ("_.abs()", "_.relu()", "_.tanh()"),

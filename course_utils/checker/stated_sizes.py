@@ -144,6 +144,15 @@ def in_range(exercise: Exercise, args: tuple) -> tuple:
     return tuple(within)
 
 
+def within_numbers(exercise: Exercise, args: tuple) -> tuple:
+    """The arguments, with numbers moved into the range that a text allows."""
+    stated_ranges = number_ranges(exercise)
+    return tuple(
+        x.clamp(*stated_ranges[name]) if name in stated_ranges and isinstance(x, Tensor) else x
+        for name, x in ((exercise.argument(i), x) for i, x in enumerate(args))
+    )
+
+
 def sizes_of(exercise: Exercise, args: tuple) -> dict[str, set[int]]:
     """The sizes that the axes of each name have."""
     sizes: dict[str, set[int]] = {}

@@ -40,7 +40,13 @@ from course_utils.checker.special_inputs import (
     of_several,
     of_weights,
 )
-from course_utils.checker.stated_sizes import as_stated, axes_of, in_range, tensors_in
+from course_utils.checker.stated_sizes import (
+    as_stated,
+    axes_of,
+    in_range,
+    tensors_in,
+    within_numbers,
+)
 from course_utils.checker.values import Raised, gap
 
 FAR, NEAR, VERY_FAR = 25.0, 0.01, 4000.0
@@ -137,7 +143,8 @@ def drawn(exercise: Exercise) -> tuple[tuple, ...]:
             axes = range(value.dim()) if isinstance(value, Tensor) else ()
             forms += (_longer(exercise, probe, i, axis)[1] for axis in axes)
         inside = [in_range(exercise, form) for form in forms]
-        made += (tuple(other(x) for x in form) for form in inside for _ in range(2))
+        others = (tuple(other(x) for x in form) for form in inside for _ in range(2))
+        made += (within_numbers(exercise, args) for args in others)
     few = made[:: -(-len(made) // _DRAWN)] if made else []
     return tuple(args for args in few if all_agree(exercise, args))
 

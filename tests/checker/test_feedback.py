@@ -387,7 +387,7 @@ class _NeedsABias(solution("LoRAForTwo")):
 @pytest.mark.parametrize(
     ("name", "answer", "words"),
     [
-        ("causal_attention", _by_size_of_values, "but not where d is 5"),
+        ("causal_attention", _by_size_of_values, "but not where d is not v"),
         ("gaussian_weights", _safe_division, ""),
         ("gaussian_weights", _plain_division, "NaN"),
         ("accumulated_gradient", _keeps_the_gradient, "once more with the same tensors"),

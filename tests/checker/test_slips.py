@@ -235,7 +235,7 @@ def test_what_only_further_inputs_show_is_mended_in_the_code():
         return math.exp(1 - reference_length / candidate_length)
 
     text = str(check("brevity_penalty", early))
-    assert "at `1`, another number is due: with this one change it is right" in text
+    assert "at `reference_length - 1`, a step is too many: with this one change it is" in text
     assert "It is right on the usual inputs, but not where" in text
 
 
