@@ -63,10 +63,22 @@ def test_a_size_is_named_only_if_all_ordinary_inputs_of_it_fail():
         return lambda inputs: [answer(*args) for args in inputs]
 
     right = play(exercise.solution)
-    assert told(exercise, [gapped], [], right, play(real_keys_are_counted)) == (0, "on this one")
-    assert told(exercise, [gapped, flat], [], right, play(real_keys_are_counted)) == (1, flat[0])
-    assert told(exercise, [at], [], right, play(nothing_beyond_the_fourth)) == (0, "where Tk is 5")
-    assert told(exercise, [at], [], right, lambda inputs: []) == (0, "on this one")  # no time
+    assert told(exercise, [gapped], exercise.probes, right, play(real_keys_are_counted)) == (
+        0,
+        "on this one",
+    )
+    assert told(exercise, [gapped, flat], exercise.probes, right, play(real_keys_are_counted)) == (
+        1,
+        flat[0],
+    )
+    assert told(exercise, [at], exercise.probes, right, play(nothing_beyond_the_fourth)) == (
+        0,
+        "where Tk is 5",
+    )
+    assert told(exercise, [at], exercise.probes, right, lambda inputs: []) == (
+        0,
+        "on this one",
+    )  # no time
 
 
 def test_masks_with_gaps():
