@@ -16,7 +16,7 @@ from torch import Tensor
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.resized import ids_in, is_order, sums_to_one, with_gaps, without_gaps
 from course_utils.checker.runner import outcome
-from course_utils.checker.stated_sizes import number_ranges, ranges
+from course_utils.checker.stated_sizes import has_last_id, number_ranges, ranges
 from course_utils.checker.values import gap
 
 _LIMIT = re.compile("allow|limit|thresh|toler|edge|bound")
@@ -181,10 +181,10 @@ def of_labels(exercise: Exercise, probe: tuple) -> Iterator[tuple[str, tuple]]:
     ids = sorted({*ids_in([x for x in probe if not isinstance(x, Tensor)])})
     if len(ids) < 2 or not any(isinstance(x, list) and ids_in(x) for x in probe):
         return
-    for words, other in (
-        ("where 0 is an id", lambda x: {ids[0]: 0, 0: ids[0]}.get(x, x)),
-        (f"where ids are above {_LABEL}", lambda x: x + _LABEL),
-    ):
+    others = {"where 0 is an id": lambda x: {ids[0]: 0, 0: ids[0]}.get(x, x)}
+    if not has_last_id(exercise):
+        others[f"where ids are above {_LABEL}"] = lambda x: x + _LABEL
+    for words, other in others.items():
         new = tuple(_relabelled(x, other) for x in probe)
         right, due = (outcome(exercise.play, exercise.solution, x, 0) for x in (probe, new))
         if gap(_relabelled(right, other), due).size <= 1:

@@ -144,6 +144,11 @@ def in_range(exercise: Exercise, args: tuple) -> tuple:
     return tuple(within)
 
 
+def has_last_id(exercise: Exercise) -> bool:
+    """Whether a text says below which number ids stay: numbers below 256."""
+    return bool(re.search(r"numbers below \d", _said(exercise)))
+
+
 def within_numbers(exercise: Exercise, args: tuple) -> tuple:
     """The arguments, with numbers moved into the range that a text allows."""
     stated_ranges = number_ranges(exercise)

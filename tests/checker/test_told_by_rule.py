@@ -175,3 +175,17 @@ def cut_off(logits, targets, pad):
 def test_the_logarithm_of_a_softmax_is_due_as_log_softmax(answer, patient_search):
     said = str(check("token_loss", answer))
     assert "`log_softmax` is due, for a softmax can be 0 in float32: with this one change" in said
+
+
+def test_bytes_stay_bytes():
+    words = [args[0] for _, args in widened(BY_NAME["encode_word"])]
+    assert max(map(max, filter(None, words))) < 256
+
+
+def at_most_a_byte(word, merges):
+    assert all(0 <= number < 256 for number in word)
+    return BY_NAME["encode_word"].solution(word, merges)
+
+
+def test_an_answer_may_rely_on_what_a_text_says_of_ids():
+    assert check("encode_word", at_most_a_byte).status == "right"
