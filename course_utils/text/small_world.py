@@ -25,10 +25,12 @@ Gold links ``(i, j)`` join token i of the source to token j of the target, count
 """
 
 import gzip
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
 from course_utils.text.pairs import Pair
+from course_utils.text.text import tokenize
 
 FILE = Path(__file__).with_name("small_world.tsv.gz")  # split, source, target, links as 0-0 1-2
 SIZES = {"train": 20_000, "random": 1_000, "compositional": 1_000}  # by default
@@ -55,6 +57,27 @@ def small_world(split: str = "train", size: int | None = None) -> list[Pair]:
     if not 0 <= size <= LARGEST[split]:
         raise ValueError(f"size must lie in 0..{LARGEST[split]} for {split!r}, got {size}")
     return [_pair(row) for row in _rows()[split][:size]]
+
+
+def common_sentences(split: str, longest: int, least: int) -> list[list[str]]:
+    """English sentences of a split, tokenised: at most `longest` tokens, no rare word.
+
+    Every word stands `least` times or more in those sentences of the training split that are short
+    enough.
+    """
+    counts: Counter[str] = Counter()
+    for sentence in _short("train", longest):
+        counts.update(sentence)
+    return [
+        sentence
+        for sentence in _short(split, longest)
+        if all(counts[word] >= least for word in sentence)
+    ]
+
+
+def _short(split: str, longest: int) -> list[list[str]]:
+    sentences = [tokenize(pair.source, "en") for pair in small_world(split)]
+    return [sentence for sentence in sentences if len(sentence) <= longest]
 
 
 @cache

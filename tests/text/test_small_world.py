@@ -1,11 +1,13 @@
 """The small world as it ships: sizes, order, splits, and alignments that fit."""
 
+from collections import Counter
+
 import pytest
 
 from course_utils.text import small_world as module
 from course_utils.text.corpora import load_corpus, reads_as
 from course_utils.text.pairs import Pair
-from course_utils.text.small_world import LARGEST, SIZES, small_world
+from course_utils.text.small_world import LARGEST, SIZES, common_sentences, small_world
 from course_utils.text.text import normalise, tokenize
 
 FIRST = Pair(
@@ -34,6 +36,16 @@ def test_a_smaller_set_is_the_beginning_of_a_larger_one(splits):
 
 def test_the_first_pair_with_its_alignment():
     assert small_world("train", 1) == [FIRST]
+
+
+def test_common_sentences_are_short_and_have_no_rare_word():
+    short = [s for s in (tokenize(p.source, "en") for p in small_world("train")) if len(s) <= 5]
+    counts = Counter(word for sentence in short for word in sentence)
+    common = common_sentences("train", longest=5, least=20)
+    assert common == [s for s in short if min(counts[word] for word in s) >= 20]
+    assert 0 < len(common) < len(short)
+    held_out = common_sentences("random", longest=5, least=20)
+    assert {word for s in held_out for word in s} <= {w for w, n in counts.items() if n >= 20}
 
 
 def test_the_file_is_small():

@@ -1,34 +1,7 @@
 """What the cells of chapter 12 only call: its sentences, and the curves and table of its runs."""
 
-from collections import Counter
-
-from course_utils.text.small_world import small_world
-from course_utils.text.text import tokenize
+from course_utils.text.small_world import common_sentences as common_sentences
 from course_utils.viz import plot_curves
-
-
-def common_sentences(part, longest, least):
-    """English sentences of the small world, tokenised: at most `longest` tokens, no rare word.
-
-    Every word stands `least` times or more in those sentences of the training part that are short
-    enough.
-
-    Args:
-        part: of the small world, "train" or "random".
-    """
-    counts = Counter()
-    for sentence in _short("train", longest):
-        counts.update(sentence)
-    return [
-        sentence
-        for sentence in _short(part, longest)
-        if all(counts[word] >= least for word in sentence)
-    ]
-
-
-def _short(part, longest):
-    sentences = [tokenize(pair.source, "en") for pair in small_world(part)]
-    return [sentence for sentence in sentences if len(sentence) <= longest]
 
 
 def draw_runs(runs, names, every):
