@@ -1236,7 +1236,7 @@ def _objective(
         (*draw(1453, (5,), (5,), (5,), scale=2.0), 0.3),
         (
             torch.tensor([0.0, 1.0, -150.0]),
-            torch.tensor([150.0, 0.0, 1.0]),
+            torch.tensor([85.0, 0.0, 1.0]),
             torch.tensor([1.0, -0.5, 2.0]),
             0.5,
         ),
