@@ -202,7 +202,14 @@ def read_once(scores):
 
 
 def _in_tiles(answer, queries, keys, values, size):
-    return answer(queries, iter(list(zip(keys.split(size), values.split(size)))))
+    def tiles():  # a tile's memory is used again: who still holds it finds no numbers there
+        for tile in zip(keys.split(size), values.split(size), strict=True):
+            read = [x.clone() for x in tile]
+            yield tuple(read)
+            for x in read:
+                x.detach().fill_(math.nan)
+
+    return answer(queries, tiles())
 
 
 def _from_tiles(
@@ -210,10 +217,10 @@ def _from_tiles(
     keep="all", start=-math.inf,
 ):  # fmt: skip
     d = queries.shape[-1]
-    by = {"root": math.sqrt(d), "none": 1.0, "d": d}[scale]
     top = torch.full((len(queries), 1), start)
     total, output, parts = torch.zeros(len(queries), 1), 0.0, []
-    for keys, values in tiles:
+    for keys, values in list(tiles) if keep == "the tiles" else tiles:
+        by = {"root": d**0.5, "none": 1.0, "d": d, "root of v": values.shape[-1] ** 0.5}[scale]
         scores = queries @ keys.T / by  # (Tq, c)
         if axis == "queries":
             output = output + scores.softmax(0) @ values
@@ -251,7 +258,7 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
     text="""
     Attention without a mask, from tiles: `tiles` is an iterator over pairs, some keys `(c, d)` and
     their values `(c, v)`. Each pair comes **once**; the last tile may be shorter. Never hold more
-    than one tile, and divide the scores by the root of d.
+    than one tile: the next one is read into the same memory. Divide the scores by the root of d.
     """,
     reference=_from_tiles,
     play=_in_tiles,
@@ -285,6 +292,23 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
             "scale",
             "The spread of a dot product grows with the root of d.",
             scale="d",
+        ),
+        wrong(
+            "the scores are divided by the root of v, the size of a value",
+            "scale",
+            "A score is a sum over the d features of query and key; values have no part in it.",
+            scale="root of v",
+        ),
+        wrong(
+            "all tiles are held",
+            "memory",
+            "When the next tile is read, the one before is gone: its memory holds nan here. Carry "
+            "maximum, sum and output from tile to tile, and no keys or values.",
+            keep="the tiles",
+            axis="keys",
+            divide="at last",
+            shrink="both",
+            shift=True,
         ),
         wrong(
             "the running sum does not shrink when the maximum rises",
@@ -387,9 +411,18 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
         "times its values.",
     ],
     right_variants=[
-        lambda q, tiles: (lambda k, v: (q @ k.T / q.shape[-1] ** 0.5).softmax(-1) @ v)(
-            *(torch.cat(x) for x in zip(*tiles))
-        ),
+        lambda q, tiles: functools.reduce(
+            lambda state, tile: (
+                lambda s: (
+                    lambda all_: (
+                        all_,
+                        state[1] * (state[0] - all_).exp() + (s - all_).exp() @ tile[1],
+                    )
+                )(torch.logaddexp(state[0], s.logsumexp(1, keepdim=True)))
+            )(torch.einsum("qd,cd->qc", q, tile[0]) / q.shape[1] ** 0.5),
+            tiles,
+            (torch.full((len(q), 1), -math.inf), 0.0),
+        )[1],
         lambda q, tiles: (
             lambda parts: (
                 torch.stack([o for o, _ in parts], 0)

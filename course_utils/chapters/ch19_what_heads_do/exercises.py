@@ -144,6 +144,10 @@ def _back(
     found = {"mean": weight.mean(-1), "sum": weight.sum(-1), "largest": weight.amax(-1)}[queries]
     if over == "all":
         found = found * weight.shape[-1] / T
+    if over == "those above 0":
+        found = weight.sum(-1) / weight.ne(0).sum(-1)
+        if texts == "mean":
+            return weight.sum((0, 2)) / weight.ne(0).sum((0, 2))
     result = {"mean": found.mean(0), "sum": found.sum(0), "first": found[0], "each": found}[texts]
     if heads == "one number":
         return result.mean(-1)
@@ -169,6 +173,7 @@ def _maps(seed, *shape):
         (_maps(0, 1, 2, 4, 4), 1),
         (_maps(1, 2, 2, 5, 5), 1),
         (_maps(2, 3, 2, 7, 7), 2),
+        (_maps(3, 2, 2, 6, 6).masked_fill(_maps(3, 2, 2, 6, 6) < 0.15, 0.0), 1),  # rows with zeros
     ],
     mistakes=[
         wrong(
@@ -196,6 +201,13 @@ def _maps(seed, *shape):
             "averaging",
             "Divide by the T - distance queries that have the key, not by T.",
             over="all",
+        ),
+        wrong(
+            "queries that give the key a weight of 0 are not counted",
+            "averaging",
+            "They have such a key, and do not look at it: that counts, too. Divide by the number "
+            "of queries, T - distance, not by that of weights above 0.",
+            over="those above 0",
         ),
         wrong(
             "the first queries look at keys from the end",

@@ -380,6 +380,12 @@ def _by_repeating(words, times):
             answer=1,
         ),
         wrong(
+            "only whole pieces `aaaa` are counted",
+            "merges",
+            "What is left behind it is encoded, too: nothing of the word is lost.",
+            answer=1,
+        ),
+        wrong(
             "nothing is merged",
             "merges",
             "Every `a` has a neighbour `a`: the first merge applies.",

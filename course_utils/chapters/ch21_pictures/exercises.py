@@ -915,23 +915,28 @@ def _what_holds(answer, rows, columns, d):
     of = {(i, j): kinds[i * columns + j] for i in range(rows) for j in range(columns)}
     apart = (at[:, None] - at).abs()
     numbered = [gaps[apart == k] for k in range(1, len(at))]  # patches in the order of reading
-    spread = max((k.amax() - k.amin()).item() for k in numbered)
+    spread = max(((k.amax() - k.amin()).item() for k in numbered), default=1)
+    line = 1 in (rows, columns)
     differ = (gaps + torch.eye(len(at))).min().item() > 1e-3
     return {
         "gives no two patches the same vector": differ,
         "sees more than the number of a patch in the order of reading": (
-            spread > 1e-3 or not differ
+            spread > 1e-3 or not differ or line
         ),
-        "gives all patches vectors of one length": code.norm(dim=1).std().item() < 1e-3,
+        "gives all patches vectors of one length": (
+            code.norm(dim=1).amax() - code.norm(dim=1).amin()
+        ).item()
+        < 3e-3,
         "has a distance that depends on the step alone": (
             max((k.amax() - k.amin()).item() for k in kinds) < 1e-3
         ),
         "has one step down as far as one step to the right": (
-            abs(of[1, 0].mean() - of[0, 1].mean()).item() < 1e-3
+            line or abs(of[1, 0].mean() - of[0, 1].mean()).item() < 1e-3
         ),
-        "has one step nearer than two": (
-            (of[1, 0].mean() < of[2, 0].mean()).item()
-            and (of[0, 1].mean() < of[0, 2].mean()).item()
+        "has one step nearer than two": all(
+            (of[one].mean() + 1e-4 < of[two].mean()).item()
+            for one, two in (((1, 0), (2, 0)), ((0, 1), (0, 2)))
+            if two in of
         ),
     }
 
@@ -979,7 +984,17 @@ def _grid(rows, columns, d, *, sees="both", length="one", speed=0.3, turns="alik
     """,
     reference=_grid,
     play=_what_holds,
-    probes=[(3, 4, 8), (4, 4, 12), (8, 5, 8)],
+    probes=[
+        (3, 4, 8),
+        (4, 4, 12),
+        (8, 5, 8),
+        (3, 3, 8),
+        (2, 8, 10),
+        (8, 3, 8),
+        (1, 3, 8),
+        (2, 1, 8),
+        (1, 1, 8),
+    ],
     mistakes=[
         wrong(
             "two patches get the same vector, or one direction does not count",
