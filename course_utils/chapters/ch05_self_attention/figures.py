@@ -108,8 +108,8 @@ FIGURES = {
     ),
     "self_attention_roles.svg": Drawing(
         self_attention_roles,
-        "The same with matrices: q_1 is compared with every k_j, and y_1 is the weighted sum of "
-        "all v_j.",
+        "The same with matrices: every x_i becomes a query, a key and a value. q_1 is compared "
+        "with every k_j, and y_1 is the weighted sum of all v_j.",
     ),
     "sequence_models.svg": Drawing(
         sequence_models,

@@ -737,6 +737,12 @@ def _heads_that_fit(*, parts=2, bytes_each=2, layers=24, gib=2**30):
             bytes_each=4,
         ),
         wrong(
+            "numbers are counted, not bytes",
+            "memory",
+            "A number takes 2 bytes in half precision.",
+            bytes_each=1,
+        ),
+        wrong(
             "one layer is counted",
             "counting",
             "Each of the 24 layers has a cache of its own.",
@@ -1175,14 +1181,14 @@ def _even_router(logits, *, start="in turn", swaps=True, form="whole"):
         wrong(
             "an expert gets too many tokens",
             "counting",
-            "Property 1: look at chosen.bincount(minlength=E). Favourites alone are not fair.",
+            "Property 1: look at chosen.bincount(minlength=E); none may be above ceil(N / E).",
             start="favourites",
         ),
         wrong(
             "two tokens would gain by a swap",
             "search",
-            "Property 2: a token that comes late finds its expert full. Look for pairs whose "
-            "exchange gains, and exchange them until there are none.",
+            "Property 2: look for pairs whose exchange gains, and exchange them. One exchange may "
+            "make another one worth it, so go through all pairs again until there are none.",
             {"start": "round"},
             {"start": "worst"},
             swaps=False,

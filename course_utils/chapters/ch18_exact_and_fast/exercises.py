@@ -264,6 +264,12 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
     play=_in_tiles,
     probes=[
         (
+            torch.tensor([[20.0, 0.0], [0.0, 1.0]]),
+            torch.tensor([[10.0, 0.0], [9.0, 1.0], [-10.0, 2.0], [-9.0, 0.0]]),
+            torch.tensor([[1.0], [2.0], [4.0], [-1.0]]),
+            2,
+        ),
+        (
             torch.tensor([[-32.0, 2.0, 0.0, 1.0]]),
             torch.tensor([[62.5, 0.5, 1.0, 0.0], [62.5, 1.0, 0.0, 0.0], [62.5, 0.0, 0.0, 0.0]]),
             torch.tensor([[1.0], [3.0], [-2.0]]),
@@ -273,12 +279,6 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
         (*draw(1, (3, 4), (7, 4), (7, 2), scale=1.5), 3),
         (*draw(2, (2, 2), (5, 2), (5, 3), scale=2.0), 1),
         (*draw(3, (3, 2), (6, 2), (6, 2), scale=30.0), 4),
-        (
-            torch.tensor([[20.0, 0.0], [0.0, 1.0]]),
-            torch.tensor([[10.0, 0.0], [9.0, 1.0], [-10.0, 2.0], [-9.0, 0.0]]),
-            torch.tensor([[1.0], [2.0], [4.0], [-1.0]]),
-            2,
-        ),
     ],
     mistakes=[
         wrong(
@@ -481,6 +481,7 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
         "logs": lambda: logs / logs.sum(0),
         "logs by the joint one": lambda: logs / logs.logsumexp(0),
         "undivided": lambda: logs.exp(),
+        "by the larger one alone": lambda: powers,
     }[weigh]()
     if turned:
         weights = weights.flip(0)
@@ -537,6 +538,7 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
             "the weights of the two halves do not sum to 1",
             "normalisation",
             "Each output was divided by its own sum; now divide by both sums together.",
+            {"weigh": "by the larger one alone"},
             weigh="undivided",
             turned=False,
         ),
@@ -861,6 +863,8 @@ def _pages(
     def whole(tokens, rounds=rounds):
         return -(-tokens // page) if rounds == "up" else tokens // page + (rounds == "one more")
 
+    of_prompt = "down" if rounds == "down" else "up"
+
     full, rest = divmod(prompt, page)
     if own == "kept":
         full += rest > 0
@@ -874,7 +878,7 @@ def _pages(
         begun = whole(prompt, "up")
         return begun + sum(max(0, whole(prompt + m) - begun) for m in more)
     if tails == "begin anew":
-        return whole(prompt, "down" if rounds == "down" else "up") + sum(map(whole, more))
+        return whole(prompt, of_prompt) + sum(map(whole, more))
     if not each:
         return full + whole(rest + sum(more))
     return full + sum(whole(rest + m) for m in more)
@@ -942,6 +946,7 @@ def _pages(
             "pages are rounded down",
             "off by one",
             "A page that holds one token is a page: round up.",
+            {"rounds": "down, of answers"},
             rounds="down",
         ),
         wrong(

@@ -1048,8 +1048,8 @@ def _product(matrices):
     mistakes=mixed_up(
         "spib",
         {
-            "the head that parks": "Parking shows as weight on a word without use, and no rise, "
-            "alone or with another off.",
+            "the head that parks": "Parking shows as weight on a word without use. Alone it costs "
+            "nothing, and with head 2 off hardly more than head 2 costs by itself.",
             "the previous-token head": "The previous-token head looks one back.",
             "the induction head": "The induction head looks behind the copy, and is missed alone.",
             "the induction head's stand-in": "The stand-in looks behind the copy, too; it is "
