@@ -99,7 +99,6 @@ def of_weights_above_zero(map, distance):
         ("causal_attention", one_maximum),
         ("hidden_partners", strictly_below),
         ("hidden_partners", allowed_is_missed),
-        ("weight_back", of_weights_above_zero),
         ("clip_by_norm", divided_by_the_norm),
         *(("absolute_network", lifted_by_a_bias(bias)) for bias in (5.0, 10.0, 100.0)),
     ],
@@ -108,6 +107,11 @@ def test_what_the_probes_have_in_common_does_not_let_a_slip_pass(name, answer):
     result = check(name, answer)
     assert not result
     assert "It is right on the usual inputs, but not " in str(result)
+
+
+def test_weights_of_zero_count():
+    slip = "queries that give the key a weight of 0 are not counted"
+    assert check("weight_back", of_weights_above_zero).mistakes == (slip,)
 
 
 def test_no_other_bias_is_said_to_be_due_where_none_is_right():
