@@ -247,6 +247,9 @@ def _other_brackets(node: ast.BinOp) -> Iterator[ast.expr]:
     left, right = node.left, node.right
     if isinstance(left, ast.BinOp):
         yield ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right))
+        if isinstance(power := left.right, ast.BinOp):  # a / d ** 1/2
+            inner = ast.BinOp(power.right, node.op, right)
+            yield ast.BinOp(left.left, left.op, ast.BinOp(power.left, power.op, inner))
     if isinstance(right, ast.BinOp):
         yield ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
 

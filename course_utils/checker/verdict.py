@@ -241,8 +241,8 @@ def typed_fact(exercise: Exercise, given: Any) -> str:
     counts = _COUNTS.search(" ".join(exercise.text.split()))
     if type(due) is int and counts and not fractions and not float(given).is_integer():
         return "a whole number is asked"
-    if due > 0 > given:
-        return "it is below 0; what is due is not"
+    if due * given < 0:
+        return f"it is {'below' if given < 0 else 'above'} 0; what is due is not"
     if due and abs(given / due - 1) < 0.01 and type(due) is float:
         size = "large" if given > due else "small"
         return f"it is less than 1 % too {size}: are there digits missing?"

@@ -42,3 +42,31 @@ def test_who_holds_all_tiles_is_told(collect):
         return F.scaled_dot_product_attention(queries, keys, values)
 
     assert check("from_tiles", answer).mistakes == ("all tiles are held",)
+
+
+def test_brackets_that_lack_behind_a_power_are_told():
+    def answer(queries, keys, values):
+        scores = queries @ keys.transpose(1, 2) / queries.shape[-1] ** 1 / 2
+        return _weighed(scores, values)
+
+    assert "the brackets stand elsewhere" in str(check("scaled_attention", answer))
+
+
+def _weighed(scores, values):
+    weights = scores.softmax(-1)
+    return weights @ values, weights
+
+
+def test_a_roll_the_wrong_way_is_not_put_down_to_the_right_one():
+    def answer(ids, length):
+        n = len(ids) // length
+        return tuple(x[: n * length].reshape(n, length) for x in (ids, ids.roll(1)))
+
+    assert check("next_token_pairs", answer).mistakes == ("the text is rolled the wrong way",)
+
+
+@pytest.mark.parametrize("given", [0.001, 5.528, 500.0])
+def test_a_number_on_the_other_side_of_0_is_told_as_that(given):
+    said = str(check("adam_walk", given))
+    assert "It is above 0; what is due is not." in said
+    assert "too large" not in said

@@ -705,9 +705,10 @@ def _renormalised(weights, values):
             answer=128**0.5,
         ),
         wrong(
-            "the factor of the scaling is given",
+            "a factor of the scaling is given",
             "variance",
-            "Dividing by 8 brings the variance to 1; asked is what it was before.",
+            "Dividing by 8 takes the numbers times 1/8 and their variance times 1/64, which makes "
+            "it 1; asked is what it was before.",
             {"answer": 1 / 64},
             answer=1 / 8,
         ),

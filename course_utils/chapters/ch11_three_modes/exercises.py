@@ -308,7 +308,7 @@ def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
         return piece[:, :-1], piece[:, 1:]
     if cut == "rolled":
         pieces = len(ids) // length
-        both = (x[: pieces * length].view(pieces, length) for x in (ids, ids.roll(-1)))
+        both = (x[: pieces * length].view(pieces, length) for x in (ids, ids.roll(-shift)))
         return tuple(both)
     if cut == "sliding, not shifted":
         return ids.unfold(0, length, 1), ids.unfold(0, length, 1)
@@ -472,6 +472,14 @@ def _pairs_in_loops(ids, length):
             "(N - 1) // length pieces can be made.",
             cut="rolled",
             shift=1,
+        ),
+        wrong(
+            "the text is rolled the wrong way",
+            "off by one",
+            "roll(1) brings the last token to the front, so that each target is the token before. "
+            "And the last token has no next one: (N - 1) // length pieces can be made.",
+            cut="rolled",
+            shift=-1,
         ),
         wrong(
             "inputs and targets are exchanged",
