@@ -480,6 +480,9 @@ def _pairs_in_loops(ids, length):
             "And the last token has no next one: (N - 1) // length pieces can be made.",
             cut="rolled",
             shift=-1,
+            end="next",
+            step=0,
+            count=0,
         ),
         wrong(
             "inputs and targets are exchanged",
