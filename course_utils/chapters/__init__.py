@@ -141,7 +141,7 @@ CHAPTERS = (
             "patches as words"),
     Chapter("15_mistakes_clinic", "Mistakes clinic", "纠错门诊", "Review",
             "Which of these sentences hold, and what would show it?",
-            "52 sentences of five study notes, about half of them right: guess, then run",
+            "42 sentences of five study notes, about half of them right: guess, then run",
             "guess, then run"),
     Chapter("16_recall", "Recall", "复习", "Review",
             "What of all this do you still know tomorrow?",

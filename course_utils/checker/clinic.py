@@ -2,6 +2,7 @@
 
 guess = ...                                     # what will come out; or that, and a verdict
 guess = "uniform", "half"                       # on the note: "right", "half" or "wrong"
+guess = "uniform", "half", "if a key is left"   # and the condition under which it holds
 settle("coins", guess, found, options)          # compares it with what the cell has found
 clinic()                                        # how many were guessed, and how many rightly
 
@@ -49,7 +50,8 @@ def settle(case: str, guess: object, found: object, options: Sequence[object]) -
 
     Args:
         case: name of the case, such as "coins".
-        guess: one of the options; or a pair of it and a verdict on the note; or `...` for none.
+        guess: one of the options; or a tuple of it, a verdict on the note and, if one likes, the
+            condition under which the note holds; or `...` for none.
         found: what the cell computed.
         options: what could be guessed.
 
@@ -78,7 +80,7 @@ def settle(case: str, guess: object, found: object, options: Sequence[object]) -
     right = f"{VERDICTS[truth.verdict]} {truth.why}"
     if guess is ...:
         return Text(f"{head} No guess yet.\n{right}")
-    guess, called = _pair(guess)
+    guess, called, condition = _parts(guess)
     if _key(guess) not in known:
         return Text(f"{case}: guess one of {names}; {guess} is none of them.")
     good = _key(guess) == _key(found)
@@ -86,7 +88,8 @@ def settle(case: str, guess: object, found: object, options: Sequence[object]) -
     head += " Well guessed." if good else f" You guessed {known[_key(guess)]}."
     if called:
         head += f" {'Well' if called == truth.verdict else 'Not well'} judged ({called})."
-    return Text("\n".join(filter(None, [head, right, note])))
+    yours = f"Your condition: {condition}" if condition else ""
+    return Text("\n".join(filter(None, [head, yours, right, note])))
 
 
 @cache
@@ -124,11 +127,12 @@ def clinic() -> Text:
     return Text("\n".join(lines))
 
 
-def _pair(guess: object) -> tuple[object, str]:
-    """What was guessed, and the verdict that came with it or ""."""
-    if isinstance(guess, tuple) and len(guess) == 2 and _key(guess[1]) in VERDICTS:
-        return guess[0], _key(guess[1])
-    return guess, ""
+def _parts(guess: object) -> tuple[object, str, str]:
+    """What was guessed, and the verdict and the condition that came with it or ""."""
+    if isinstance(guess, tuple) and len(guess) in (2, 3) and _key(guess[1]) in VERDICTS:
+        condition = str(guess[2]).strip() if len(guess) == 3 else ""
+        return guess[0], _key(guess[1]), condition
+    return guess, "", ""
 
 
 def _key(value: object) -> str:

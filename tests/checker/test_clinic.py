@@ -95,6 +95,17 @@ def test_the_note_may_be_judged_as_well(guess, said):
     assert str(settle("coins", guess, 64, (8, 64, 512))).splitlines()[0] == said
 
 
+def test_a_condition_is_printed_between_the_outcome_and_the_reason():
+    truth = cases()["nobody-left"]
+    guess = ("uniform", "half", "if a key is left ")
+    assert str(settle("nobody-left", guess, "uniform", ("zero", "uniform"))).splitlines() == [
+        "nobody-left: uniform. Well guessed. Well judged (half).",
+        "Your condition: if a key is left",
+        f"{VERDICTS['half']} {truth.why}",
+    ]
+    assert "is none of them" in str(settle("coins", (64, "half", "if", "so"), 64, (8, 64, 512)))
+
+
 def test_a_shape_is_no_verdict():
     options = ("(4, 6)", "(5, 3)", "(6, 4)")
     assert "Well guessed" in str(settle("with-eos", (6, 4), "(6, 4)", options))

@@ -38,11 +38,9 @@ CHANGES = [
     ("c15-five-bits", "n, d = 10, 5", "n, d = 10, 4"),
     ("c15-fresh-embedding", "2000, 64", "2000, 512"),
     ("c15-how-many-means", "torch.randn(2, 3, 4)", "torch.randn(2, 2, 4)"),
-    ("c15-own-key", "range(300)", "range(3)"),
     ("c15-maps-in-memory", "* shrink + weights @ v", "+ weights @ v"),
     ("c15-how-large", "EncoderBlock(512, 8, 2048)", "EncoderBlock(512, 8, 64)"),
     ("c15-fp16", "torch.float16", "torch.bfloat16"),
-    ("c15-mean-of-padding", "torch.zeros(1, 6, 8)", "torch.zeros(1, 3, 8)"),
     ("c15-with-eos", "i'm home .", "i'm at home ."),
     ("c15-big-model", "24 * count", "6 * count"),
 ]
