@@ -117,7 +117,7 @@ FIGURES = {
     ),
     "summaries.svg": Drawing(
         summaries,
-        "Twelve keys in three blocks of four; a query of the middle block meets its own four keys, "
-        "and one mean of each other block.",
+        "Twelve keys in three blocks; a query of the middle one meets its four keys, and one mean "
+        "of each other block.",
     ),
 }

@@ -1,4 +1,6 @@
-"""What the cells of chapter 13 only call: heads of the translator, two tables, a race."""
+"""What the cells of chapter 13 only call: heads of the translator, summaries, a table, a race."""
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +15,7 @@ from course_utils.models.long_attention import (
     multiply_adds,
     seconds,
     window_attention,
+    window_mask,
 )
 from course_utils.training.translation import load_translator
 
@@ -26,20 +29,22 @@ class Reading:
     """
 
     def __init__(self, english, french):
-        real, self._out = load_translator("fra-eng"), {}
+        self._real, self._out = load_translator("fra-eng"), {}
         families = {
-            "encoder": [block.attention for block in real.model.encoder],
-            "decoder": [block.self_attention for block in real.model.decoder],
+            "encoder": [block.attention for block in self._real.model.encoder],
+            "decoder": [block.self_attention for block in self._real.model.decoder],
         }
-        for family, layers in families.items():
-            for number, attention in enumerate(layers):
-                for role in ("W_q", "W_k"):
-                    getattr(attention, role).register_forward_hook(
-                        self._note((family, number, role))
-                    )
+        hooks = [
+            getattr(attention, role).register_forward_hook(self._note((family, number, role)))
+            for family, layers in families.items()
+            for number, attention in enumerate(layers)
+            for role in ("W_q", "W_k")
+        ]
         self.num_heads = families["encoder"][0].num_heads
-        self.maps, read, said = real.attention_maps(english, french)
+        self.maps, read, said = self._real.attention_maps(english, french)
         self.words = {"encoder": read, "decoder": ["<bos>", *said[:-1]]}
+        for hook in hooks:
+            hook.remove()
 
     def _note(self, key):
         def hook(module, inputs, output):
@@ -58,37 +63,82 @@ class Reading:
         may = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool)
         return q, k, may.tril() if family == "decoder" else may
 
+    def translate(self, sentence, radius=None):
+        """Its translation; with a radius, no head of the encoder looks further on either side."""
 
-def print_board(board):
-    """A row a method, a column a head: the share of the weight that it misplaces."""
-    heads = list(next(iter(board.values())))
+        def narrow(module, inputs):
+            queries, keys, values, mask = inputs
+            near = window_mask(queries.shape[1], radius)
+            return queries, keys, values, near if mask is None else mask & near
+
+        layers = () if radius is None else self._real.model.encoder
+        hooks = [layer.attention.register_forward_pre_hook(narrow) for layer in layers]
+        (said,) = self._real.translate([sentence])
+        for hook in hooks:
+            hook.remove()
+        return said
+
+
+def print_board(board, new=None):
+    """A row a method, a column a head: the share of the weight that it misplaces.
+
+    new: print only the first row, which all have to beat, and the `new` last ones.
+    """
+    names, heads = list(board), list(next(iter(board.values())))
     print(f"{'misplaced':24}", *[f"{head:>5}" for head in heads])
-    for name, lost in board.items():
-        cells = [f"{lost[head]:5.2f}" if head in lost else "    -" for head in heads]
+    for name in names if new is None else [names[0], *names[1:][-new:]]:
+        cells = [f"{board[name][head]:5.2f}" if head in board[name] else "    -" for head in heads]
         print(f"{name:24}", *cells)
 
 
-def race(written_out, n, r, d):
-    """Seven ways to attend: multiply-adds of the method, those of our code, milliseconds.
+def attend_by_blocks(q, k, v, block):
+    """Own block exactly, every other by its mean; the last block may be shorter than the rest.
 
-    written_out: the first of them, a function of q, k and v. n tokens of size d; windows reach r
-    tokens, mixtures are r, blocks r long, random features and buckets 2 r.
+    q, k, v: (..., n, d). A mean of b keys counts b times, so its score is raised by log(b).
+    """
+    of = torch.arange(k.shape[-2]) // block  # (n,): the block of a token
+    members = F.one_hot(of).float().T  # (blocks, n)
+    sizes = members.sum(-1, keepdim=True)
+    means = members / sizes
+    near = q @ k.mT / math.sqrt(q.shape[-1])
+    far = q @ (means @ k).mT / math.sqrt(q.shape[-1]) + sizes.log().T
+    near = near.masked_fill(of[:, None] != of, -math.inf)
+    far = far.masked_fill(members.T.bool(), -math.inf)
+    weights = torch.cat([near, far], -1).softmax(-1)
+    return weights @ torch.cat([v, means @ v], -2)
+
+
+def race(written_out, n, r, d):
+    """Print of seven ways to attend: multiply-adds of the method, those of our code, milliseconds.
+
+    written_out: the first of them, a function of q, k and v; n tokens of size d. torch's counter
+    does not look into the fused kernel.
     """
     E, turn, features = mean_pooling(r, n), torch.randn(d, n // (4 * r)), RandomFeatures(d, 2 * r)
     contest = {
         "written out": (2 * n * n * d, written_out),
         "fused": (2 * n * n * d, F.scaled_dot_product_attention),
-        "window": (2 * n * (2 * r + 1) * d, lambda q, k, v: window_attention(q, k, v, r)),
-        "summaries": (
+        f"window, {r} keys on each side": (
+            2 * n * (2 * r + 1) * d,
+            lambda q, k, v: window_attention(q, k, v, r),
+        ),
+        f"low rank, {r} mixtures": (4 * n * r * d, lambda q, k, v: low_rank_attention(q, k, v, E)),
+        f"summaries, blocks of {r}": (
             2 * n * (r + n // r - 1) * d + n * d,
             lambda q, k, v: block_summary_attention(q, k, v, r),
         ),
-        "low rank": (4 * n * r * d, lambda q, k, v: low_rank_attention(q, k, v, E)),
-        "random features": (4 * n * 2 * r * d, lambda q, k, v: linear_attention(q, k, v, features)),
-        "hashing": (2 * n * 2 * r * d, lambda q, k, v: lsh_attention(q, v, turn, 2 * r)),
+        f"kernel, {2 * r} directions": (
+            4 * n * 2 * r * d,
+            lambda q, k, v: linear_attention(q, k, v, features),
+        ),
+        f"hashing, {2 * r} keys a bucket": (
+            2 * n * 2 * r * d,
+            lambda q, k, v: lsh_attention(q, v, turn, 2 * r),
+        ),
     }
     x = [torch.randn(1, 1, n, d) for _ in range(3)]
-    return {
-        name: (needed, multiply_adds(f, *x), 1e3 * seconds(f, *x))
-        for name, (needed, f) in contest.items()
-    }
+    for name, (needed, f) in contest.items():
+        ours = multiply_adds(f, *x)
+        counted = f"{ours / 1e6:6.1f}" if ours else "unseen"
+        time = 1e3 * seconds(f, *x)
+        print(f"{name:29} needs {needed / 1e6:5.1f} million, ours {counted}, {time:5.1f} ms")
