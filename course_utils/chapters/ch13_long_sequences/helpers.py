@@ -139,6 +139,6 @@ def race(written_out, n, r, d):
     x = [torch.randn(1, 1, n, d) for _ in range(3)]
     for name, (needed, f) in contest.items():
         ours = multiply_adds(f, *x)
-        counted = f"{ours / 1e6:6.1f}" if ours else "unseen"
+        counted = f"{ours / 1e6:6.1f}" if ours else "not counted"
         time = 1e3 * seconds(f, *x)
         print(f"{name:29} needs {needed / 1e6:5.1f} million, ours {counted}, {time:5.1f} ms")
