@@ -10,7 +10,7 @@ CHANGES = [
     ("c08-alone-run", "attention(y, y, y)", "y"),
     ("c08-ffn", "PositionWiseFFN(16, 64)", "PositionWiseFFN(16, 4)"),
     ("c08-ffn", "F.relu", "F.gelu"),
-    ("c08-influence", "influence(ffn, x)", "influence(lambda z: z, x)"),
+    ("c08-leak", "over_word = influence(decode, x)", "over_word = influence(lambda z: z, x)"),
     ("c08-gelu", "[-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]", "[-9.0, -0.1, 0.1, 9.0]"),
     ("c08-residual", "*= 0.2", "*= 0.0"),
     ("c08-residual", "*= 0.2", "*= 5.0"),
@@ -26,8 +26,8 @@ CHANGES = [
     ("c08-batch", "(0, 0, 0, 5)", "(0, 0, 0, 50)"),
     ("c08-kinds-zero", "return 0 * x", "return x"),
     ("c08-block", "2 * d_model)", "8 * d_model)"),
-    ("c08-depth", "[6, 12, 24, 48, 96]", "[2, 4, 8]"),
-    ("c08-depth", "[6, 12, 24, 48, 96]", "[1]"),
+    ("c08-depth-first", "[6, 12, 24, 48, 96]", "[2, 4, 8]"),
+    ("c08-depth-first", "[6, 12, 24, 48, 96]", "[1]"),
     ("c08-depth", "d=32", "d=8"),
     ("c08-train", "SEEDS, updates = 3, 120", "SEEDS, updates = 1, 20"),
     ("c08-names", "num_words=8", "num_words=12"),
@@ -52,7 +52,7 @@ CHANGES = [
 ]
 
 SHORT = [
-    ("c08-depth", "[6, 12, 24, 48, 96]", "[3, 6, 12]"),
+    ("c08-depth-first", "[6, 12, 24, 48, 96]", "[3, 6, 12]"),
     ("c08-train", "SEEDS, updates = 3, 120", "SEEDS, updates = 2, 12"),
     ("c08-network-curves", "(200, 32, 2)", "(20, 32, 2)"),
 ]

@@ -1,4 +1,6 @@
-"""Diagrams of what is built from attention: encoder and decoder block, both orders of the norm."""
+"""Diagrams of encoder and decoder block, and what chapter 08 collects from its models."""
+
+import torch
 
 from course_utils.models.attention import MultiHeadAttention
 from course_utils.models.transformer import DecoderBlock, EncoderBlock, PositionWiseFFN
@@ -98,18 +100,41 @@ def _from_the_side(sheet, box, text, shape, up=0.0, colour=FAINT):
     sheet.text(x + 0.55, y - 0.12, shape, SMALL - 0.5)
 
 
+def over_seeds(probe, kinds, depths, seeds=3):
+    """What probe(kind, depth, seed) finds, for each kind as a tensor (seeds, depths, ...)."""
+    found = {}
+    for kind in kinds:
+        rows = [[probe(kind, depth, seed) for depth in depths] for seed in range(seeds)]
+        found[kind] = torch.stack([torch.stack(row) for row in rows])
+    return found
+
+
+def cross_weights(model, source, given):
+    """Weights (1, h, Tt, Ts) of cross-attention in `model.decoder`, which reads both sentences.
+
+    A hook, a function that PyTorch calls with what a module reads, keeps queries, keys and values;
+    with these the module is called once more.
+    """
+    cross, kept = model.decoder.cross_attention, []
+    hook = cross.register_forward_pre_hook(lambda _, inputs: kept.extend(inputs[:3]))
+    with torch.no_grad():
+        model(source, given)
+        hook.remove()
+        _, weights = cross(*kept, return_weights=True)
+    return weights
+
+
 FIGURES = {
     "encoder_block.svg": Drawing(
         encoder_block,
-        "Encoder block, from below: multi-head self-attention with a mask (B, 1, 1, Ts), then the "
-        "feed-forward network, each with a residual connection. Post-norm has the LayerNorm after "
-        "each sum, pre-norm before each sub-layer. All arrows carry (B, Ts, d_model).",
+        "Encoder block, from below: self-attention with a mask (B, 1, 1, Ts), then the "
+        "feed-forward network, each with a residual connection; LayerNorm after each sum "
+        "(post-norm) or before each sub-layer (pre-norm). All arrows carry (B, Ts, d_model).",
     ),
     "decoder_block.svg": Drawing(
         decoder_block,
-        "Decoder block, from below: masked self-attention with the causal mask (1, 1, Tt, Tt), "
-        "cross-attention whose keys and values are the encoder's memory (B, Ts, d_model), then "
-        "the feed-forward network, each with a residual connection; LayerNorm after each sum "
-        "(post-norm) or before each sub-layer (pre-norm). All arrows carry (B, Tt, d_model).",
+        "Decoder block, from below: self-attention with the causal mask (1, 1, Tt, Tt), "
+        "cross-attention to the memory (B, Ts, d_model), then the feed-forward network, each with "
+        "residual connection and LayerNorm as in the encoder block.",
     ),
 }
