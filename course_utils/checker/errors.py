@@ -42,6 +42,7 @@ _MEANINGS = (
 )
 _ABOUT_SHAPES = re.compile(r"shape|size|dimension|broadcast|axis|batch1", re.I)
 _MOST_SHAPES = 4
+_MOST_OF_A_MESSAGE = 300  # characters
 _PLAIN = (  # a slice of these changes nothing when it is worked out once more
     ast.Slice, ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop,
     ast.expr_context, ast.Attribute, ast.Subscript,
@@ -141,3 +142,12 @@ def _other_parameter(line: str, below: TracebackType | None) -> list[str]:
                         return [f"`{own}` went to the parameter `{to}` of `{called.co_name}`; "
                                 f"its parameter `{own}` is set by name"]  # fmt: skip
     return []
+
+
+def message(error: BaseException) -> str:
+    """What an exception says, cut short; some cannot even be turned into text."""
+    try:
+        text = str(error)
+        return text if len(text) <= _MOST_OF_A_MESSAGE else text[:_MOST_OF_A_MESSAGE] + " ..."
+    except Exception:
+        return "(its message cannot be shown)"

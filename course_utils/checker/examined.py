@@ -147,9 +147,12 @@ class Examined:
 
     def _play(self, inputs: list[tuple]) -> list[Run]:
         """The answer on other inputs; those runs that came to an end."""
+        return [run for run in self._runs(inputs) if not run.timed_out]
+
+    def _runs(self, inputs: list[tuple]) -> list[Run]:
+        """As many as came to an end in time, and the one that did not."""
         left = max(0.2, self.end - time.process_time())
-        runs = run_answer(self.exercise.play, self.answer, inputs, left, numbered=False).runs
-        return [run for run in runs if not run.timed_out]
+        return run_answer(self.exercise.play, self.answer, inputs, left, numbered=False).runs
 
     def _small(self, i: int, named: tuple[Mistake, ...]) -> tuple[Case, Gap]:
         """Probe `i`, or a smaller input on which the same shows, whole numbers where that can be.

@@ -15,13 +15,14 @@ import numpy as np
 from course_utils.checker.by_part import name_each_part, name_three, what_does_not_hold
 from course_utils.checker.called_with import may_borrow, one_call, own_arguments, things_due
 from course_utils.checker.causes import stops_where, told
+from course_utils.checker.endless import NEVER_ENDS, hangs, out_of_time
 from course_utils.checker.examined import Examined, error_facts, nearly
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
 from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
 from course_utils.checker.repair import inputs_from, repair
-from course_utils.checker.runner import SECONDS, Run, Session, outcome, run_answer
-from course_utils.checker.shown import first_difference, is_of_another_form, number, show, truths
+from course_utils.checker.runner import SECONDS, Run, outcome, run_answer
+from course_utils.checker.shown import first_difference, is_of_another_form, show, truths
 from course_utils.checker.source import WORDS, is_untouched
 from course_utils.checker.values import Gap, Raised, gap
 from course_utils.checker.verdict import (
@@ -64,7 +65,7 @@ def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> V
     every = [*session.runs, session.again, session.repeated]
     for run, args in zip(every, [*exercise.probes, *exercise.probes[:1] * 2]):
         if run and run.timed_out:
-            return _out_of_time(session, args, seconds)
+            return out_of_time(session, args, seconds)
     return _Judge(exercise, answer, session, end + session.loaded).verdict()
 
 
@@ -74,16 +75,6 @@ def _unsuitable(exercise: Exercise, answer: Any) -> str:
     if exercise.kind == "function" and not callable(answer):
         return f"a function is wanted here, this is of type {type(answer).__name__}"
     return ""
-
-
-def _out_of_time(session: Session, args: tuple, seconds: float) -> Verdict:
-    if session.interrupted:
-        facts = ["you interrupted it"]
-    else:
-        facts = [f"it did not end within {number(float(seconds))} seconds: does a loop never stop?"]
-    if session.stuck:
-        facts.append("it still runs, in code that cannot be stopped; it ends with the kernel")
-    return Verdict("time", facts=tuple(facts), case=Case(args, None, None), printed=session.printed)
 
 
 class _Judge(Examined):
@@ -140,8 +131,13 @@ class _Judge(Examined):
         """Right on the probes: now on the widened ones, and by the learner's own work."""
         exercise, watch = self.exercise, self.session.watch
         further = widened(exercise)
-        inputs = [args for _, args in further]
-        runs = self._play(inputs)
+        runs = self._runs([args for _, args in further])
+        if runs and runs[-1].timed_out:
+            words, args = further[len(runs) - 1]
+            known = [*zip(exercise.probes, self.session.runs), *zip((a for _, a in further), runs)]
+            if hangs(known[:-1], args, runs.pop()):
+                self.facts += [f"it is right on the usual inputs, but not {words}", NEVER_ENDS]
+                return self._wrong(Case(args, None, None), "time")
         wrong, right = [], [*exercise.probes]
         for (words, args), run in zip(further, runs):
             due = outcome(exercise.play, exercise.variant(), args, 0)
@@ -168,8 +164,10 @@ class _Judge(Examined):
             return self._wrong(None)
         remarks = [f"one thing more: {cut}"] if cut else []
         remarks += [self._in_float64()] if exercise.kind == "function" else []
+        if late := len(further) - len(runs):
+            remarks.append(f"it is slow: {late} further inputs were not tried")
         facts = tuple(filter(None, remarks))
-        tried = len(exercise.probes) + len(further) if exercise.kind != "value" else 0
+        tried = len(exercise.probes) + len(runs) if exercise.kind != "value" else 0
         return Verdict("right", facts=facts, printed=self.session.printed, tried=tried)
 
     def _wrong_further(self, words: str, args: tuple, due: Any, run: Run) -> Verdict:

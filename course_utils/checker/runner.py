@@ -28,7 +28,6 @@ SECONDS = 2.0  # of computing, for all the runs of an answer
 _PATIENCE = 10  # by the clock, times that, for one that waits or a machine that is busy
 _LOADING = 30.0  # seconds of loading modules that do not count, in one check
 _GRACE = 0.5  # how long a thread may take to give up, and then to fall asleep
-_MOST_OF_A_MESSAGE = 300  # characters
 _STACK = 32 * 2**20  # bytes; threads get only 512 kB on macOS
 # There `while True: try: ... except: ...` stops all threads.
 _MUST_BREATHE = sys.version_info < (3, 11)
@@ -58,10 +57,11 @@ class _Sleep(BaseException):
 
 @dataclass
 class Run:
-    """What one call of the answer did."""
+    """What one call of the answer did, and the seconds of computing that it took."""
 
     value: Any = None
     timed_out: bool = False
+    seconds: float = 0.0
     where: str = ""
     tips: tuple[str, ...] = ()
     changed: tuple[int, ...] = ()
@@ -115,6 +115,8 @@ def run_answer(
         except KeyboardInterrupt:
             session.interrupted = True
         session.stuck = worker.is_alive() and not _stop(worker)
+    if session.runs and session.runs[-1].timed_out:
+        session.runs[-1].seconds += time.process_time()
     session.printed, session.warned = notepad.summary(), tuple(notepad.warned)
     return session
 
@@ -173,7 +175,7 @@ def outcome(
                 value = freeze(play(answer, *given))
             return value
         except Exception as error:
-            return Raised(type(error).__name__, _message(error))
+            return Raised(type(error).__name__, errors.message(error))
 
 
 def _seed(number: int) -> None:
@@ -260,15 +262,17 @@ def _work(
 
         def one(run: Run, given: tuple, number: int, before: tuple = ()) -> Run:
             _seed(number)
+            run.seconds -= time.process_time()
             watch.returned = ...  # nothing yet
             try:
                 run.value = freeze(play(answer, *given))
             except (_TimeUp, _Sleep):
                 raise
             except BaseException as error:  # SystemExit and KeyboardInterrupt are caught too
-                run.value = Raised(type(error).__name__, _message(error))
+                run.value = Raised(type(error).__name__, errors.message(error))
                 run.where, tips = errors.place(error, watch.answer)
                 run.tips = tuple(tips)
+            run.seconds += time.process_time()
             if not run.where:  # it came back, whatever was then made of it
                 run.things, run.form = things(watch.returned), described(watch.returned)
             pairs = enumerate(zip(before, given))
@@ -289,11 +293,3 @@ def _work(
             one(session.repeated, fresh(inputs[0]), len(inputs))
             with watch.calls_noted():
                 one(Run(), fresh(inputs[0]), 0)
-
-
-def _message(error: BaseException) -> str:
-    try:
-        text = str(error)
-        return text if len(text) <= _MOST_OF_A_MESSAGE else text[:_MOST_OF_A_MESSAGE] + " ..."
-    except Exception:
-        return "(its message cannot be shown)"

@@ -29,7 +29,8 @@ def right(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, -1e9), -1) * mask
 
 
-def test_right_answer_says_what_it_proves_and_what_comes_next():
+def test_right_answer_says_what_it_proves_and_what_comes_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path / "progress.jsonl"))  # nothing solved yet
     result = check(MASK, right)
     assert result
     first, tried, then = str(result).splitlines()

@@ -1175,7 +1175,8 @@ def _even_router(logits, *, start="in turn", swaps=True, form="whole"):
         (draw(21, (10, 3))[0] + torch.tensor([0.0, 1.0, 0.0]),),
     ],
     edges=[  # after three rounds over all pairs, two tokens still gain
-        ("with 24 tokens", (draw(seed, (24, 6))[0] + _SLOPE,)) for seed in (10, 14, 30)
+        *(("with 24 tokens", (draw(seed, (24, 6))[0] + _SLOPE,)) for seed in (10, 14, 30)),
+        ("with logits that are all below 0", (draw(22, (9, 4))[0] - 5,)),
     ],
     mistakes=[
         wrong(
