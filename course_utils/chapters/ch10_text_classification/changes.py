@@ -10,7 +10,7 @@ CHANGES = [
     ("c10-limit-guess", "...", "0.5"),
     ("c10-014", "[2.0, 4.0]", "[9.0, -4.0]"),
     ("c10-model", "num_layers=1", "num_layers=2"),
-    ("c10-model", "d_model=64", "d_model=32"),
+    ("c10-none", "task.vocab), 64", "task.vocab), 32"),
     ("c10-model", "num_heads=4", "num_heads=8"),
     ("c10-model", "max_len=96", "max_len=48"),
     ("c10-invariant", '("none", "sinusoidal", "learned")', '("none",)'),
@@ -40,7 +40,6 @@ CHANGES = [
     ("c10-state", "STATE = 16", "STATE = 4"),
     ("c10-state", "STATE = 16", "STATE = 256"),
     ("c10-state-guess", "...", "0.6"),
-    ("c10-cls", "CLS_UPDATES = UPDATES", "CLS_UPDATES = UPDATES // 2"),
 ]
 
 SHORT = [

@@ -1,9 +1,10 @@
-"""Diagram of the sequence classifier, and charts of the trainings of a notebook."""
+"""Diagram of the sequence classifier, charts of the trainings of a notebook, names of places."""
 
 import torch
 
 from course_utils.models.classifier import SequenceClassifier
 from course_utils.models.token_encoder import TokenEncoder
+from course_utils.text.text import tokenize
 from course_utils.viz import plot_curves
 from course_utils.viz.canvas import FAINT, INK, KEY, LEARNED, RESULT, SMALL, STEP, Canvas
 from course_utils.viz.drawings import Drawing
@@ -36,6 +37,19 @@ def draw_race(races, seen):
     for axis, label in ((0, "updates"), (1, "seconds of processor time")):
         curves = {kind: (mean[:, axis], mean[:, 2]) for kind, mean in means.items()}
         plot_curves(None, curves, label, "held-out accuracy", ylim=(0.4, 1.02))
+
+
+def place_names(words, reviews):
+    """Number and word of each place of a review, with "etc." where other reviews have other words.
+
+    words: of one review; reviews: others with as many tokens.
+    """
+    texts = [tokenize(review.text, "en") for review in reviews]
+    names = []
+    for place, (word, *others) in enumerate(zip(words, *texts, strict=True)):
+        more = "" if set(others) <= {word} else " etc."
+        names.append(f"{place} {word}{more}")
+    return names
 
 
 def sequence_classifier():
