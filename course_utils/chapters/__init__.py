@@ -118,10 +118,10 @@ CHAPTERS = (
             "against the old block",
             "the block, renewed"),
     Chapter("18_exact_and_fast", "Exact and fast", "精确而快", "Since 2017",
-            "How is attention computed exactly without its table, and text written faster without "
-            "changing it?",
+            "How is attention computed exactly without its table, and text written faster with "
+            "every word as likely as before?",
             "softmax in one pass, attention in tiles, a cache in pages, speculative decoding, "
-            "weights in bytes",
+            "numbers of fewer bits",
             "the same, cheaper"),
     Chapter("19_what_heads_do", "What heads do", "注意力头在做什么", "Since 2017",
             "What does a head do, and how would you prove it?",

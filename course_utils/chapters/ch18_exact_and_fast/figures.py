@@ -55,10 +55,7 @@ def _part(colour, active):
 FIGURES = {
     "tiles_of_attention.svg": Drawing(
         tiles_of_attention,
-        "A grid of five by five tiles, queries down and keys across; those above the diagonal are "
-        "hatched, since the causal mask hides them. The third tile of the fourth row is in work. "
-        "From tile to tile along the row an output, a maximum and a sum are carried; when the row "
-        "is done, the output divided by the sum is kept, and one number a query, the maximum plus "
-        "the logarithm of the sum.",
+        "Tiles of queries and keys; along a row output, maximum and sum are carried from tile to "
+        "tile.",
     ),
 }
