@@ -155,13 +155,14 @@ def _known(name: str) -> Exercise:
 
 def _find(exercise: Any) -> Exercise | Text:
     """The exercise of a name, or of a function, class or module that is named like it."""
-    names = [e.name for e in catalogue()]
     name = exercise
     if not isinstance(exercise, str):
         name = getattr(exercise, "__name__", None) or type(exercise).__name__
+    if name not in REGISTRY:
+        catalogue()  # registers them all
     if name in REGISTRY:
         return REGISTRY[name]
-    near = difflib.get_close_matches(name, names, n=3)
+    near = difflib.get_close_matches(name, REGISTRY, n=3)
     tip = f" Did you mean {' or '.join(near)}?" if near else ""
     return Text(f'There is no exercise {name!r}.{tip} Say which one: check("name", your_answer).')
 

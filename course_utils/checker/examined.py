@@ -11,6 +11,7 @@ from course_utils.checker.exercise import Exercise, Mistake, call
 from course_utils.checker.generic_inputs import part_of
 from course_utils.checker.runner import Run, Session, outcome, run_answer
 from course_utils.checker.shown import is_of_another_form, show
+from course_utils.checker.side_effects import global_state_kept
 from course_utils.checker.smaller import smaller
 from course_utils.checker.values import Gap, Raised, gap, numbers_in
 from course_utils.checker.verdict import Case, asks_for_a_set, outcome_of, typed
@@ -41,7 +42,8 @@ class Examined:
         inputs = [*usual(self.exercise)]
         if time.process_time() < self.end - _TO_WIDEN:
             inputs += [args for _, args in widened(self.exercise)[::3]]
-        pairs = [*zip(self.due, self.given), *zip(self._right(inputs), self._values(inputs))]
+        due = right_on(self.exercise, inputs)
+        pairs = [*zip(self.due, self.given), *zip(due, self._values(inputs))]
         if len(pairs) < _SEVERAL or not all(isinstance(x, dict) for pair in pairs for x in pair):
             return ()
         return tuple(
@@ -81,14 +83,16 @@ class Examined:
         large they are not wrong where the answer is right. `part` is the key of one part of the
         outcomes, and none of all.
         """
-        for args, *outcomes, as_given in self._further:
-            outcomes += self._right([args], some)
-            kept = [part_of(x, part) for x in outcomes]
-            due, came, made = outcomes if any(x is None for x in kept) else kept
-            if as_given and gap(made, came).size > 1 and not _raised(made, came):
-                return False
-            if not as_given and gap(due, came).size <= 1 < gap(due, made).size:
-                return False
+        further, answer = self._further, self.exercise.combine(*some).answer
+        with global_state_kept():
+            for args, *outcomes, as_given in further:
+                outcomes += [outcome(self.exercise.play, answer, args, 0, kept=True)]
+                kept = [part_of(x, part) for x in outcomes]
+                due, came, made = outcomes if any(x is None for x in kept) else kept
+                if as_given and gap(made, came).size > 1 and not _raised(made, came):
+                    return False
+                if not as_given and gap(due, came).size <= 1 < gap(due, made).size:
+                    return False
         return True
 
     @functools.cached_property
@@ -97,12 +101,12 @@ class Examined:
         exercise = self.exercise
         if exercise.kind == "value":
             return []
-        small = itertools.islice(smaller(exercise, exercise.probes[self._telling()]), _SEVERAL)
+        small = itertools.islice(smaller(exercise, self._telling()), _SEVERAL)
         others = drawn(exercise) if exercise.play is call else ()
         ordinary = usual(exercise) or others
         inputs = [*ordinary, *small, *usual(exercise, FAR), *usual(exercise, 4 * FAR)]
         large = len(inputs) - len(usual(exercise, FAR)) - len(usual(exercise, 4 * FAR))
-        rows = zip(inputs, self._right(inputs), self._values(inputs))
+        rows = zip(inputs, right_on(exercise, inputs), self._values(inputs))
         return [
             (args, due, came, k < large)
             for k, (args, due, came) in enumerate(rows)
@@ -112,7 +116,8 @@ class Examined:
     def _right(self, inputs: list[tuple], mistakes: tuple[Mistake, ...] = ()) -> list[Any]:
         """What the reference gives, with mistakes or without."""
         answer = self.exercise.combine(*mistakes).answer
-        return [outcome(self.exercise.play, answer, args, 0) for args in inputs]
+        with global_state_kept():
+            return [outcome(self.exercise.play, answer, args, 0, kept=True) for args in inputs]
 
     def _values(self, inputs: list[tuple]) -> list[Any]:
         """What the answer gives, as far as it comes in time."""
@@ -161,11 +166,11 @@ class Examined:
         """
         exercise, given, found = self.exercise, self.given[i], self.gaps[i]
         case, at_first = Case(exercise.probes[i], self.due[i], given, found.index), None
-        for args in smaller(exercise, case.args) if exercise.kind != "value" else ():
+        for args in smaller(exercise, i) if exercise.kind != "value" else ():
             values = self._values([args]) if time.process_time() < self.end else []
             if not values or isinstance(values[0], Raised) != isinstance(given, Raised):
                 continue
-            (due,), alone = self._right([args]), [(m,) for m in named if len(named) > 1]
+            (due,), alone = right_on(exercise, [args]), [(m,) for m in named if len(named) > 1]
             plain = [self._plain(m) for m in named]
             less = gap(due, values[0])
             both = all(gap(*self._right([args], m), values[0]).size > 1 for m in alone)
@@ -182,6 +187,22 @@ class Examined:
 
 def _raised(*values: Any) -> bool:
     return any(isinstance(x, Raised) for x in values)
+
+
+@functools.cache
+def _known(exercise: Exercise) -> dict[int, tuple[tuple, Any]]:
+    """What is right on inputs of an exercise, by their identity; they are kept beside it."""
+    return {}
+
+
+def right_on(exercise: Exercise, inputs: list[tuple]) -> list[Any]:
+    """What is right on inputs that are kept for all answers, worked out once for each."""
+    known, answer = _known(exercise), exercise.variant()
+    if new := [args for args in inputs if id(args) not in known]:
+        with global_state_kept():
+            for args in new:
+                known[id(args)] = args, outcome(exercise.play, answer, args, 0, kept=True)
+    return [known[id(args)][1] for args in inputs]
 
 
 @functools.cache

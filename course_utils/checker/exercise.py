@@ -165,9 +165,13 @@ class Exercise:
 
     def argument(self, i: int) -> str:
         """The name of argument `i` of a probe."""
+        return self._arguments[i]
+
+    @functools.cached_property
+    def _arguments(self) -> list[str]:
         if self.kind == "function" and self.play is call:
-            return list(inspect.signature(self.solution).parameters)[i]
-        return list(inspect.signature(self.play).parameters)[i + 1]  # the first is the answer
+            return list(inspect.signature(self.solution).parameters)
+        return list(inspect.signature(self.play).parameters)[1:]  # the first is the answer
 
     @functools.cached_property
     def wrong_answers(self) -> tuple[WrongAnswer, ...]:

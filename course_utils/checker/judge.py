@@ -16,7 +16,7 @@ from course_utils.checker.by_part import name_each_part, name_three, what_does_n
 from course_utils.checker.called_with import may_borrow, one_call, own_arguments, things_due
 from course_utils.checker.causes import stops_where, told
 from course_utils.checker.endless import NEVER_ENDS, hangs, out_of_time
-from course_utils.checker.examined import Examined, error_facts, nearly
+from course_utils.checker.examined import Examined, error_facts, nearly, right_on
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
 from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
@@ -131,7 +131,8 @@ class _Judge(Examined):
         """Right on the probes: now on the widened ones, and by the learner's own work."""
         exercise, watch = self.exercise, self.session.watch
         further = widened(exercise)
-        runs = self._runs([args for _, args in further])
+        inputs = [args for _, args in further]
+        runs = self._runs(inputs)
         if runs and runs[-1].timed_out:
             words, args = further[len(runs) - 1]
             known = [*zip(exercise.probes, self.session.runs), *zip((a for _, a in further), runs)]
@@ -139,8 +140,7 @@ class _Judge(Examined):
                 self.facts += [f"it is right on the usual inputs, but not {words}", NEVER_ENDS]
                 return self._wrong(Case(args, None, None), "time")
         wrong, right = [], [*exercise.probes]
-        for (words, args), run in zip(further, runs):
-            due = outcome(exercise.play, exercise.variant(), args, 0)
+        for (words, args), due, run in zip(further, right_on(exercise, inputs), runs):
             if gap(due, run.value).size > 1 and not self._by_rounding(args, due, run.value):
                 wrong.append((words, args, due, run))
             else:

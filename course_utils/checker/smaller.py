@@ -1,5 +1,8 @@
-"""Smaller forms of an input, with whole numbers where that can be, to show what is wrong."""
+"""Smaller forms of a probe, with whole numbers where that can be, to show what is wrong."""
 
+import copy
+import functools
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +14,21 @@ from course_utils.checker.stated_sizes import tensors_in
 from course_utils.checker.widen import all_agree
 
 
-def smaller(exercise: Exercise, args: tuple) -> Iterator[tuple]:
-    """Smaller forms of an input, the smallest first, on which all right answers agree."""
+def smaller(exercise: Exercise, i: int) -> Iterator[tuple]:
+    """Smaller forms of probe `i`, the smallest first, on which all right answers agree.
+
+    Each is made when it is first asked for, and then kept.
+    """
+    return copy.copy(_kept(exercise, i))
+
+
+@functools.cache
+def _kept(exercise: Exercise, i: int) -> Iterator[tuple]:
+    """Stays at the start: what reads is a copy."""
+    return itertools.tee(_made(exercise, exercise.probes[i]), 1)[0]
+
+
+def _made(exercise: Exercise, args: tuple) -> Iterator[tuple]:
     if any(is_ids(x) for x in tensors_in(args)):
         return
     forms = [args]
