@@ -172,7 +172,7 @@ def test_notebooks_are_run_only_when_asked_for(tmp_path, capsys):
     (tmp_path / "in").mkdir()
     nbformat.write(notebook, tmp_path / "in" / "gina.ipynb")
     assert read_folder(tmp_path / "in") == ([], [])
-    options = ["class", str(tmp_path / "in"), "--to", str(tmp_path), "--run", "--seconds", "15"]
+    options = ["class", str(tmp_path / "in"), "--to", str(tmp_path), "--run", "--seconds", "10"]
     assert run(options) == 0
     said = capsys.readouterr()
     assert "runs the code of every notebook" in said.err

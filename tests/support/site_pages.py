@@ -1,5 +1,6 @@
 """The course as a built site; what its pages load, where they link, and what is missing."""
 
+import os
 import re
 from functools import cache
 from html.parser import HTMLParser
@@ -7,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from filelock import FileLock
 
 from course_utils.environment import ROOT
 
@@ -17,13 +19,17 @@ CSS_URL = r"""(?:@import\s*|url\(\s*)['"]?([^'")\s]+)"""
 
 @pytest.fixture(scope="session")
 def course_site(tmp_path_factory):
-    """The folder of the site of the committed notebooks, built once for all tests."""
+    """The folder of the site of the committed notebooks, built once for all processes."""
     for package in NEEDED:
         pytest.importorskip(package, reason=f"the site needs {package}, which is not installed")
     from course_utils.cli.site import build_site
 
-    out = tmp_path_factory.mktemp("site") / "_site"
-    build_site(ROOT, out)
+    above = tmp_path_factory.getbasetemp()
+    above = above.parent if "PYTEST_XDIST_WORKER" in os.environ else above  # what they share
+    out = above / "course_site"
+    with FileLock(above / "course_site.lock"):
+        if not out.is_dir():
+            build_site(ROOT, out)
     return out
 
 

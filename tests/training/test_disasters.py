@@ -307,7 +307,7 @@ class TestStreams:
         assert_same_folders(tmp_path / "a", tiny_folder())
 
     @full
-    @pytest.mark.parametrize("name", ["translate", "heatmap"])
+    @pytest.mark.parametrize("name", ["translate", pytest.param("heatmap", marks=pytest.mark.long)])
     def test_output_that_cannot_be_written_is_said(self, tmp_path, name):
         both = {"translate": [], "heatmap": ["--text", "Go.", "--target", "Va !",
                                              "--out", tmp_path / "map.png"]}[name]  # fmt: skip

@@ -162,6 +162,7 @@ def test_minutes_are_kept(tmp_path, capsys):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="torchrun's store is missing on Windows")
+@pytest.mark.long
 def test_two_processes_train_as_one(tmp_path):
     options = ["--dropout", "0", "--epochs", "2", "--validations", "1", "--tokens", "300"]
     together = [sys.executable, "-m", "torch.distributed.run", "--standalone",
