@@ -67,14 +67,12 @@ def scaled_dot_product_attention():
 FIGURES = {
     "scoring_functions.svg": Drawing(
         scoring_functions,
-        "Two scores. Additive: query (20) and key (2) through W_q and W_k to size n, added, then "
-        "tanh and w_v. Scaled dot product: query and key of one size d, multiplied, then divided "
-        "by the root of d.",
+        "Additive: query and key through W_q and W_k, added, then tanh and w_v. Scaled dot "
+        "product: query and key of one size d, multiplied, divided by the root of d.",
     ),
     "scaled_dot_product_attention.svg": Drawing(
         scaled_dot_product_attention,
-        "Scaled dot-product attention from below, with the shape at every arrow: queries and keys "
-        "are multiplied, scaled by the root of d, masked if wanted, put through softmax, and "
-        "multiplied with the values.",
+        "Scaled dot-product attention: queries and keys are multiplied, scaled by the root of d, "
+        "masked if wanted, put through softmax, and multiplied with the values.",
     ),
 }
