@@ -73,14 +73,14 @@ def name_three(
 
 
 def what_does_not_hold(exercise: Exercise, given: list[Any]) -> tuple[str, ...]:
-    """Of an open task, each property that is lacking on some probe, and what is due there.
+    """Of an open task, each property that is lacking in some outcome, and what is due there.
 
     None where an outcome is anything else than a number of truths.
     """
     lacking = _lacking(given)
     alone: dict[str, dict[str, str]] = {}  # of each property: the mistakes that break only that
     for mistake in exercise.mistakes if lacking else ():
-        made = [outcome_of(exercise, (mistake,), i) for i in range(len(given))]
+        made = [outcome_of(exercise, (mistake,), i) for i in range(len(exercise.probes))]
         if len(broken := _lacking(made)) == 1:
             alone.setdefault(broken[0], {})[mistake.name] = mistake.why
     whys = {key: [*names.values()][0] for key, names in alone.items() if len(names) == 1}

@@ -175,7 +175,8 @@ class _Judge(Examined):
         found = gap(due, run.value)
         words = "on this one" if own_arguments(self.exercise, args) else words
         self.facts.append(f"it is right on the usual inputs, but not {words}")
-        self.facts += error_facts(run) if isinstance(run.value, Raised) else [found.fact]
+        lacking = what_does_not_hold(self.exercise, [run.value]) or [found.fact]
+        self.facts += error_facts(run) if isinstance(run.value, Raised) else lacking
         if not found.fact and self._is_right_in_float64(args):
             self.facts.append("in float64 it comes out right there: float32 loses the digits")
         change = self._repaired(args)

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from course_utils.checker.common import NOT_LOW, lowered, not_low_enough, not_shifted
+from course_utils.checker.common import KEPT, NOT_LOW, lowered, not_low_enough, not_shifted
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import as_asked, draw, far_below
 
@@ -318,8 +318,9 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
     def softmax(x):
         if axis == "all":
             return torch.softmax(x.flatten(1), dim=-1).view_as(x)
-        if exp == "naive":
-            return x.exp() / x.exp().sum(_AXES[axis], keepdim=True)
+        if exp in ("naive", KEPT):
+            total = x.exp().sum(_AXES[axis], keepdim=True)
+            return x.exp() / (total + (1e-9 if exp == KEPT else 0.0))
         return torch.softmax(x, dim=_AXES[axis])
 
     if hide == "never":
@@ -338,11 +339,11 @@ def _masked(scores, mask, *, meaning="look", hide="before", axis="keys", empty="
         weights = softmax(scores) * mask
         return weights / _DIVISORS[hide](weights, mask)
     fully_masked = ~mask.any(-1, keepdim=True)
-    if exp not in ("safe", "naive"):
+    if exp not in ("safe", "naive", KEPT):
         top = scores.amax() if exp.startswith("one") else scores.amax(_AXES[axis], keepdim=True)
         if exp == "less the visible maximum":
             top = scores.masked_fill(~mask, -1e9).amax(_AXES[axis], keepdim=True)
-        raw = (scores - (0 if exp == "multiplied" else top)).exp() * mask
+        raw = (scores - (0 if exp.startswith("multiplied") else top)).exp() * mask
         total = raw.sum(_AXES[axis], keepdim=True)
         floor = float(exp.split(" at least ")[1]) if " at least " in exp else 0.0
         weights = raw / total.clamp(min=floor)
@@ -481,7 +482,7 @@ def _python_softmax(scores, lengths):
     mistakes=[
         *_HIDING_MISTAKES,
         not_low_enough("hide"),
-        not_shifted(exp="naive"),
+        not_shifted({"exp": KEPT}, exp="naive"),
         wrong(
             "one key too many is visible",
             "off by one",
@@ -592,6 +593,8 @@ _MASKS = torch.tensor(
             "overflow",
             "exp(200) is infinite in float32; subtract the row's maximum, or use torch.softmax.",
             {"exp": "multiplied"},
+            {"exp": "multiplied, at least 1e-9"},
+            {"exp": KEPT},
             exp="naive",
         ),
         wrong(

@@ -1359,6 +1359,11 @@ def _both(
         return first + second
     if join == "mean":
         return (first + second) / 2
+    if join == "in turn":
+        return torch.stack(both, dim=-1).flatten(2)
+    if join in ("the last", "the last, everywhere"):
+        last = torch.cat([part[:, -1] for part in both], dim=-1)  # (B, 2n)
+        return last if join == "the last" else last[:, None].expand(-1, x.shape[1], -1)
     return torch.cat(both, dim=1 if join == "time" else -1)
 
 
@@ -1433,6 +1438,21 @@ def _both(
             "averaging",
             "Joined along axis 1 it makes 2T tokens; join along the last axis.",
             join="time",
+        ),
+        wrong(
+            "the numbers of the two stand in turn",
+            "averaging",
+            "First all n numbers of there, then all n of back: torch.cat along the last axis.",
+            join="in turn",
+        ),
+        wrong(
+            "only what each reader knows at its end is given",
+            "state",
+            "What both know is due for each of the T tokens, (B, T, 2n): keep all the outputs.",
+            {"join": "the last, everywhere"},
+            {"restored": "never"},
+            {"join": "the last, everywhere", "restored": "never"},
+            join="the last",
         ),
         wrong(
             "the way back stands first",

@@ -1320,6 +1320,15 @@ def _influence_by_gradient(layer, x):
             ).T
         ),
         lambda layer, x: _influence(lambda y: layer(y.double()), x.double()),
+        lambda layer, x: torch.stack(  # with what torch takes for rounding
+            [
+                ~torch.isclose(
+                    layer(x + e[:, None] * x.new_tensor([3.0, -2, 5, 1, 4])[: x.shape[1]]), layer(x)
+                ).all(1)
+                for e in torch.eye(len(x))
+            ],
+            dim=1,
+        ),
     ],
 )
 def influence(layer, x):

@@ -1391,14 +1391,17 @@ def mended_loss(logits_of, source, target, pad):
 
 
 def _keep(W_o, kept, num_heads, *, axis="rows", layout="blocks", meaning="kept", given="copy",
-          scale="none", count=0, run="no"):  # fmt: skip
+          scale="none", count=0, run="no", which="named"):  # fmt: skip
     d = len(W_o)
     at = torch.arange(d)
+    if which == "as many":
+        kept = [*range(len(kept))]
     if run != "no":
         named = [h for h in range(num_heads) if (h in kept) == (run == "kept")]
         whole = [*range(min(named), max(named) + 1)] if named else []
         kept = whole if run == "kept" else [h for h in range(num_heads) if h not in whole]
-    head = at // (d // num_heads) if layout == "blocks" else at % num_heads
+    size = {"blocks": d // num_heads, "h rows": num_heads}.get(layout)
+    head = at // size if size else at % num_heads
     on = torch.isin(head, torch.tensor([k - count for k in kept], dtype=torch.long))
     on = on if meaning == "kept" else ~on
     factor = num_heads / max(1, len(kept)) if scale == "up" else 1.0
@@ -1441,8 +1444,12 @@ def _play_keep(answer, W_o, kept, num_heads):
               "which is stored transposed, has heads in its columns.", axis="columns"),
         wrong("every h-th row is taken for a head", "head layout",
               "A head is d / h rows in a block: head 0 first, then head 1.", layout="interleaved"),
+        wrong("a head is taken for h rows", "head layout",
+              "There are h heads, so each has d / h rows.", layout="h rows"),
         wrong("the named heads are switched off", "mask meaning",
               "`kept` names the heads that stay.", meaning="off"),
+        wrong("the first heads are kept, as many as are named", "head layout",
+              "`kept` says which heads stay, not only how many.", which="as many"),
         wrong("the given matrix is changed", "sharing",
               "Work on W_o.clone(): the model still needs its own.", given="changed"),
         wrong("what is left is made larger", "scale",

@@ -914,6 +914,7 @@ def orders_told_apart():
             "counting",
             "A pair is two reviews: 60 of the 100 stand in pairs, and half of these are right.",
             {"answer": (15 + 40) / 70},
+            {"answer": (15 + 40) / 100},
             answer=0.85,
         ),
         wrong(
@@ -921,6 +922,18 @@ def orders_told_apart():
             "counting",
             "30 of the 60 are right, and besides them all of the other 40.",
             answer=0.3,
+        ),
+        wrong(
+            "the 30 pairs are taken for 30 reviews, and counted alone",
+            "counting",
+            "A pair is two reviews: 30 of the 60 are right, and besides them all of the other 40.",
+            answer=0.15,
+        ),
+        wrong(
+            "the two groups are taken to be equally large",
+            "averaging",
+            "Half of the 60 and all of the other 40 are right: add the reviews, not the shares.",
+            answer=0.75,
         ),
     ],
     hints=[

@@ -936,35 +936,68 @@ def attention_map_mebibytes():
     passes; every pass of a stage takes one tick. Which share of the ticks of a stage is idle?
     """,
     mistakes=[
-        wrong(
-            "the idle share of a single batch is given",
-            "pipeline",
-            "Without micro-batches 3 of 4 ticks are idle; 12 of them fill the pipeline.",
-            answer=0.75,
-        ),
-        wrong(
-            "the idle ticks are compared with the busy ones",
-            "pipeline",
-            "3 idle for 12 busy ticks: of all 15 ticks that is another share.",
-            answer=0.25,
-        ),
-        wrong(
-            "one stage too many is waited for",
-            "pipeline",
-            "The last stage waits for the 3 stages before it, so 3 ticks and not 4.",
-            answer=4 / 15,
-        ),
-        wrong(
-            "as many ticks are counted as stages and micro-batches together",
-            "pipeline",
-            "A stage is busy for 12 ticks and idle for 3: that makes 15, not 16.",
-            answer=3 / 16,
-        ),
-        wrong(
-            "the busy share is given",
-            "pipeline",
-            "Idle are 3 of 15 ticks, not 12 of 15.",
-            answer=0.8,
+        *worked_out(
+            lambda *, idle=3, ticks=15: idle / ticks,
+            wrong(
+                "the idle share of a single batch is given",
+                "pipeline",
+                "Without micro-batches 3 of 4 ticks are idle; 12 of them fill the pipeline.",
+                idle=3,
+                ticks=4,
+            ),
+            wrong(
+                "the idle ticks are compared with the busy ones",
+                "pipeline",
+                "3 idle for 12 busy ticks: of all 15 ticks that is another share.",
+                ticks=12,
+            ),
+            wrong(
+                "one stage too many is waited for",
+                "pipeline",
+                "The last stage waits for the 3 stages before it, so 3 ticks and not 4.",
+                idle=4,
+            ),
+            wrong(
+                "as many ticks are counted as stages and micro-batches together",
+                "pipeline",
+                "A stage is busy for 12 ticks and idle for 3: that makes 15, not 16.",
+                ticks=16,
+            ),
+            wrong(
+                "the busy share is given",
+                "pipeline",
+                "Idle are 3 of 15 ticks, not 12 of 15.",
+                idle=12,
+                ticks=15,
+            ),
+            wrong(
+                "stages and micro-batches change places",
+                "pipeline",
+                "The last stage waits for the other 3 stages; the 12 micro-batches keep it busy.",
+                idle=11,
+            ),
+            wrong(
+                "the idle ticks of one direction are compared with the ticks of both",
+                "pipeline",
+                "Forward 3 of 15 ticks are idle, and backward 3 of 15 again: 6 of 30.",
+                idle=3,
+                ticks=30,
+            ),
+            wrong(
+                "the idle ticks of both directions are compared with the ticks of one",
+                "pipeline",
+                "Forward 3 of 15 ticks are idle, and backward 3 of 15 again: 6 of 30.",
+                idle=6,
+                ticks=15,
+            ),
+            wrong(
+                "the pipeline is taken to fill once for both directions",
+                "pipeline",
+                "It empties before the backward passes begin, and fills again: 6 idle ticks for 24 "
+                "busy ones.",
+                idle=3,
+                ticks=27,
+            ),
         ),
         wrong(
             "the busy share of 16 ticks is given",
@@ -985,9 +1018,14 @@ def pipeline_bubble():
     return 3 / 15
 
 
-_WITHOUT_CORRECTION = -0.1 * sum(
-    (1 - 0.9**t) / math.sqrt(1 - 0.999**t) for t in range(1, 11)
-)  # fmt: skip
+def _walked(*, sign=-1, rate=0.1, steps=10, by="both means"):
+    lengths = {
+        "both means": lambda t: 1.0,
+        "nothing": lambda t: 0.001,
+        "no root": lambda t: 1000.0,
+        "uncorrected": lambda t: (1 - 0.9**t) / math.sqrt(1 - 0.999**t),
+    }
+    return sign * rate * sum(lengths[by](t) for t in range(1, steps + 1))
 
 
 @exercise(
@@ -1003,24 +1041,29 @@ _WITHOUT_CORRECTION = -0.1 * sum(
     epsilon hardly counts, and there is no weight decay. Where is the weight afterwards?
     """,
     mistakes=[
-        wrong("the weight goes up the gradient", "gradient",
-              "The gradient is positive, so the weight becomes smaller.", answer=1.0),
-        wrong("the steps are those of plain gradient descent", "learning rate",
-              "Adam divides by the size of the gradients, so that a tiny one steps as far as a "
-              "large one.", answer=-0.001),
-        wrong("one update is made", "off by one",
-              "There are ten, and each of them is as long as the first.", answer=-0.1),
-        wrong("there is one update too many or too few", "off by one",
-              "There are ten, each of 0.1: the first one moves the weight already.",
-              {"answer": -0.9}, answer=-1.1),
-        wrong("the learning rate is left out", "learning rate",
-              "A corrected step is as long as the learning rate, 0.1.", answer=-10.0),
+        *worked_out(
+            _walked,
+            wrong("the weight goes up the gradient", "gradient",
+                  "The gradient is positive, so the weight becomes smaller.", sign=1),
+            wrong("the steps are those of plain gradient descent", "learning rate",
+                  "Adam divides by the size of the gradients, so that a tiny one steps as far as a "
+                  "large one.", by="nothing"),
+            wrong("one update is made", "off by one",
+                  "There are ten, and each of them is as long as the first.", steps=1),
+            wrong("there is one update too many or too few", "off by one",
+                  "There are ten: the first one moves the weight already.", {"steps": 9}, steps=11),
+            wrong("the learning rate is left out", "learning rate",
+                  "A corrected step is as long as the learning rate, 0.1.", rate=1.0),
+            wrong("the running means are not corrected", "averaging",
+                  "Both means start at 0; m / (1 - beta1^t) and v / (1 - beta2^t) mend that.",
+                  by="uncorrected"),
+            wrong("the mean of the squares has no root taken", "gradient norm",
+                  "Adam divides by the root of the mean of the squares: 0.001 / 0.001.",
+                  by="no root"),
+        ),
         wrong("a tiny gradient is taken to move nothing", "gradient",
               "Adam divides by the size of the gradients: however small they are, a step is as "
               "long as the learning rate.", answer=0.0),
-        wrong("the running means are not corrected", "averaging",
-              "Both means start at 0; m / (1 - beta1^t) and v / (1 - beta2^t) mend that.",
-              answer=_WITHOUT_CORRECTION),
     ],
     hints=[
         "With equal gradients, what is the corrected mean of them? And of their squares?",

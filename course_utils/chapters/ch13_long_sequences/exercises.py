@@ -947,7 +947,9 @@ def read_segment(x, memory, weights):
     """,
     mistakes=[
         *worked_out(
-            lambda *, rest=12, square=2: rest * 768 / square,
+            lambda *, rest=12, square=2, d=768, way="down": (
+                d * (rest / square if way == "down" else square / rest)
+            ),
             wrong(
                 "the weights times the values are left out",
                 "counting",
@@ -990,18 +992,30 @@ def read_segment(x, memory, weights):
                 "Both sides are counted in multiply-adds.",
                 rest=24,
             ),
+            wrong(
+                "the ratio is turned round",
+                "counting",
+                "2n²d = 12nd²: divide both sides by 2nd, and n is left alone.",
+                way="up",
+            ),
+            wrong(
+                "d_ff stands where d_model should",
+                "counting",
+                "12nd² and 2n²d are both counted with d = d_model = 768.",
+                d=4 * 768,
+            ),
+            wrong(
+                "d is left out",
+                "counting",
+                "2n²d = 12nd²: divided by 2nd, one d is left on the right.",
+                d=1,
+            ),
         ),
         wrong(
             "only d_model is compared",
             "counting",
             "n²d and nd² are equal at n = d, but they occur 2 and 12 times.",
             answer=768,
-        ),
-        wrong(
-            "the ratio is turned round",
-            "counting",
-            "2n²d = 12nd²: divide both sides by 2nd, and n is left alone.",
-            answer=768 // 6,
         ),
     ],
     hints=[
@@ -1553,7 +1567,7 @@ def play_undo(answer, A, B, x1, x2, d1, d2):
 
 
 def _undo_with_hooks(f, g, y1, y2, d1, d2):
-    a = y1.clone().requires_grad_(True)
+    a = y1.detach().clone().requires_grad_(True)
     with torch.enable_grad():
         out = g(a)
         out.backward(d2)

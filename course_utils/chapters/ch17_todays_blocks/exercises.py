@@ -19,20 +19,22 @@ def _rms(
 ):  # fmt: skip
     if centred is True:
         x = x - x.mean(-1, keepdim=True)
-    power = x.square()
+    power = x.abs() if root == "of absolute values" else x.square()
     if centred in ("below", "below, by d - 1"):
         power = (x - x.mean(-1, keepdim=True)).square()
         power = power * x.shape[-1] / (x.shape[-1] - (centred == "below, by d - 1"))
     mean = power.sum(axis, keepdim=True) if root == "of the sum" else power.mean(axis, keepdim=True)
-    if axis == (-2, -1):
+    if axis in ((-2, -1), (0, 1, 2)):
         mean = power.mean(axis, keepdim=True)
+    if root == "of the squared mean":
+        mean = x.mean(axis, keepdim=True).square()
     if where in ("inside", "in the sum"):
         size = (mean + (eps if where == "inside" else eps / x.shape[-1])).sqrt()
     elif where == "outside":
         size = mean.sqrt() + eps
     else:
         size = mean.sqrt()
-    if root == "none":
+    if root in ("none", "of absolute values"):
         size = size.square()
     y = x / size if divide else x * size
     return {"weight": y * weight, "none": y, "divided": y / weight, "one more": y * (1 + weight)}[
@@ -90,6 +92,21 @@ def _norm_probe(seed, *shape, eps):
             root="none",
         ),
         wrong(
+            "absolute values are averaged, not squares",
+            "norm statistics",
+            "Root, mean, square: square first, then take the mean, then the root.",
+            root="of absolute values",
+            where="inside",
+            axis=-1,
+        ),
+        wrong(
+            "the mean is squared, not the numbers",
+            "norm statistics",
+            "First square every number, then take the mean: else signs cancel.",
+            root="of the squared mean",
+            axis=-1,
+        ),
+        wrong(
             "eps is added outside the root",
             "norm statistics",
             "It belongs to the mean of the squares: sqrt(mean + eps).",
@@ -112,6 +129,7 @@ def _norm_probe(seed, *shape, eps):
             "norm statistics",
             "Each token has its own mean, over its features: the last axis.",
             {"axis": (-2, -1)},
+            {"axis": (0, 1, 2)},
             axis=-2,
         ),
         wrong(
@@ -161,6 +179,7 @@ _ACTIVATIONS = {
     "relu": F.relu,
     "gelu": F.gelu,
     "tanh": torch.tanh,
+    "softmax": lambda z: z.softmax(-1),
     "none": lambda z: z,
 }
 
@@ -179,6 +198,7 @@ def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="produ
     if on == "product":
         hidden = act(hidden)
     result = hidden @ W_down if last else hidden
+    result = act(result) if on == "result" else result
     return x + result if residual else result
 
 
@@ -218,6 +238,12 @@ def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="produ
             on="product",
         ),
         wrong(
+            "the activation comes last",
+            "activation",
+            "SiLU belongs to x @ W_gate, before anything is multiplied.",
+            on="result",
+        ),
+        wrong(
             "the sigmoid is not multiplied by its input",
             "activation",
             "SiLU is z times sigmoid(z); with the sigmoid alone it is the GLU of 2017.",
@@ -230,6 +256,12 @@ def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="produ
             {"activation": "gelu"},
             {"activation": "tanh"},
             activation="relu",
+        ),
+        wrong(
+            "a softmax stands in for the activation",
+            "activation",
+            "Each entry of a gate opens by itself: SiLU, z times sigmoid(z).",
+            activation="softmax",
         ),
         wrong(
             "there is no activation",
@@ -288,7 +320,7 @@ def gated_network(x, W_gate, W_up, W_down):
 
 
 def _order(d, how):
-    even = torch.arange(d).view(-1, 2).T.flatten()  # 0, 2, 4, ..., 1, 3, 5, ...
+    even = torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
     return {
         "to halves": even,
         "back": even.argsort(),
@@ -308,6 +340,8 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
     if heads == "together":
         return W[:, _order(d, order)]
     size = d // num_heads
+    if heads == "in turn":
+        return W.unflatten(1, (size, num_heads))[:, _order(size, order)].flatten(1)
     if heads == "first":
         return torch.cat([W[:, _order(size, order)], W[:, size:]], dim=1)
     return W.unflatten(1, (num_heads, size))[:, :, _order(size, order)].flatten(1)
@@ -351,6 +385,12 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
             "head layout",
             "Each head has its own pairs: cut the columns into heads first.",
             heads="together",
+        ),
+        wrong(
+            "every h-th column is taken for a head",
+            "head layout",
+            "The heads stand side by side: head 0 is the first d columns.",
+            heads="in turn",
         ),
         wrong(
             "only the first head is rearranged",
@@ -410,7 +450,7 @@ def neighbours_to_halves(W, num_heads):
 def _new_scores(
     q, k, cached,
     *, queries="turned", key="turned", cache="as it is", at="own", scale="root",
-    layout="neighbours", order="old first",
+    layout="neighbours", order="old first", speed=2, softmax=False,
 ):  # fmt: skip
     P, d = cached.shape[-2], q.shape[-1]
     place = {"own": P, "one late": P + 1, "one early": P - 1, "first": 0}[at]
@@ -421,7 +461,12 @@ def _new_scores(
         if how == "not":
             return x
         where = torch.arange(first, first + x.shape[-2])
-        x = rotate(x, -where if how == "backwards" else where, layout=layout)
+        where = -where if how == "backwards" else where
+        if speed != 2:  # 10000 to the power of -speed * i / d
+            angles = where[:, None] * 10_000.0 ** (-speed * torch.arange(d // 2) / d)
+            pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+            return torch.view_as_real(pairs * torch.exp(1j * angles)).flatten(-2)
+        x = rotate(x, where, layout=layout)
         return torch.cat([x[..., 0::2], x[..., 1::2]], dim=-1) if torn else x
 
     new = turn(k, key, place)
@@ -429,7 +474,8 @@ def _new_scores(
     keys = {"old first": [old, new], "new first": [new, old], "old only": [old]}[order]
     keys = torch.cat(keys, dim=-2)
     scores = turn(q, queries, place) @ keys.mT
-    return scores / {"root": math.sqrt(d), "none": 1.0, "d": d}[scale]
+    scores = scores / {"root": math.sqrt(d), "none": 1.0, "d": d}[scale]
+    return scores.softmax(-1) if softmax else scores
 
 
 def _cache_probe(seed, heads, past, d):
@@ -511,6 +557,20 @@ def _cache_probe(seed, heads, past, d):
             layout="torn",
         ),
         wrong(
+            "the speeds fall too slowly or too fast",
+            "frequency",
+            "Pair i turns by P * 10000^(-2i/d), i from 0 to d/2 - 1; torch.arange(0, d, 2) is 2i.",
+            {"speed": 4},
+            speed=1,
+            layout="neighbours",
+        ),
+        wrong(
+            "a softmax is taken of the scores",
+            "normalisation",
+            "Asked are the scores themselves; their softmax comes later.",
+            softmax=True,
+        ),
+        wrong(
             "the scores are not divided by the root of d",
             "scale",
             "Rotary positions change nothing there: divide by the root of d.",
@@ -578,9 +638,11 @@ def cached_scores(q, k, cached):
 
 def _grouped(
     q, k, v,
-    *, share="repeated", values="as keys", scale="root", axis=-1,
+    *, share="repeated", values="as keys", scale="root", axis=-1, order="own", future="seen",
 ):  # fmt: skip
     h, g, d = q.shape[1], k.shape[1], q.shape[-1]
+    if share == "queries averaged":
+        q, h = q.unflatten(1, (g, -1)).mean(2), g
 
     def spread(x, how):
         if how == "tiled":
@@ -594,10 +656,13 @@ def _grouped(
         return x.repeat_interleave(h // g, dim=1)
 
     k, v = spread(k, share), spread(v, share if values == "as keys" else values)
-    scores = (
-        q @ k.mT / {"root": math.sqrt(d), "none": 1.0, "d": d, "heads": math.sqrt(h * d)}[scale]
-    )
-    return scores.softmax(axis) @ v
+    sizes = {"none": 1, "d": d**2, "heads": h * d, "number of heads": h, "T": q.shape[2]}
+    scores = q @ k.mT / math.sqrt(sizes.get(scale, d))
+    if future == "hidden":
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(later, -math.inf)
+    out = scores.softmax(axis) @ v
+    return out.unflatten(1, (g, -1)).transpose(1, 2).flatten(1, 2) if order == "mixed" else out
 
 
 @exercise(
@@ -650,11 +715,33 @@ def _grouped(
             share="mean",
         ),
         wrong(
+            "the query heads of a group are averaged",
+            "head layout",
+            "Only keys and values are shared: all h query heads keep their own scores and results.",
+            share="queries averaged",
+            values="as keys",
+            order="own",
+        ),
+        wrong(
+            "the heads of the result stand in another order",
+            "head layout",
+            "Query head i is head i of the result: first all heads of group 0, then those of 1.",
+            order="mixed",
+        ),
+        wrong(
+            "the future is hidden",
+            "mask direction",
+            "Nothing is masked here: every query sees all T keys.",
+            future="hidden",
+        ),
+        wrong(
             "the scores are not divided by the root of d",
             "scale",
             "d is the size of one head: divide by its root.",
             {"scale": "d"},
             {"scale": "heads"},
+            {"scale": "number of heads"},
+            {"scale": "T"},
             scale="none",
         ),
         wrong(
@@ -706,8 +793,8 @@ def grouped_attention(q, k, v):
     return scores.softmax(dim=-1) @ v
 
 
-def _heads_that_fit(*, parts=2, bytes_each=2, layers=24, gib=2**30):
-    return 3 * gib // (parts * bytes_each * layers * 64 * 65_536)
+def _heads_that_fit(*, parts=2, bytes_each=2, layers=24, gib=2**30, heads=1):
+    return 3 * gib // (parts * bytes_each * layers * heads * 64 * 65_536)
 
 
 @exercise(
@@ -754,6 +841,12 @@ def _heads_that_fit(*, parts=2, bytes_each=2, layers=24, gib=2**30):
             "A GiB is 2^30 bytes, 7 % more than a billion.",
             gib=10**9,
         ),
+        wrong(
+            "the query heads are counted as well",
+            "counting",
+            "Asked is how many key heads fit: divide by what one of them takes, of size 64.",
+            heads=16,
+        ),
     ),
     hints=[
         "How many numbers does one key head store for one token, in one layer?",
@@ -789,14 +882,26 @@ def _shares(
         p = torch.sigmoid(logits)
     else:
         p = logits.softmax(-1)
-    chosen = p.topk(k, dim=-1, largest=which == "largest").indices
+    best = p.topk(k, dim=-1)
+    chosen = best.indices if which == "largest" else p.topk(k, dim=-1, largest=False).indices
     kept = torch.zeros_like(p).scatter(-1, chosen, p.gather(-1, chosen))
+    if which == "fewer":
+        kept = kept * (p > best.values[:, -1:])
+    if which == "by the experts":
+        taken = p.topk(min(k, len(p)), dim=0).indices
+        kept = torch.zeros_like(p).scatter(0, taken, p.gather(0, taken))
+    if which == "all":
+        return p / best.values.sum(-1, keepdim=True)
     if places == "lost":
         kept = p.gather(-1, chosen)
     if renormalise == "equal":
         return (kept != 0) / k
     if renormalise == "softmax":
         return kept.softmax(-1)
+    if renormalise == "softmax of the kept":
+        return kept.masked_fill(kept == 0, -math.inf).softmax(-1)
+    if renormalise == "over all tokens":
+        return kept / kept.sum()
     return kept / kept.sum(-1, keepdim=True) if renormalise == "yes" else kept
 
 
@@ -832,6 +937,32 @@ def _shares(
             "sampling",
             "Those with the largest logits should get the token.",
             which="smallest",
+        ),
+        wrong(
+            "the others are not set to 0",
+            "sampling",
+            "Only the k best get the token: the shares of all others are 0.",
+            which="all",
+            renormalise="yes",
+            places="kept",
+        ),
+        wrong(
+            "one expert too few is kept",
+            "off by one",
+            "The k-th largest is kept, too: compare with >=, or use its place.",
+            which="fewer",
+        ),
+        wrong(
+            "each expert chooses tokens",
+            "softmax axis",
+            "Each token chooses k experts: topk runs over the experts, the last axis.",
+            which="by the experts",
+        ),
+        wrong(
+            "all tokens share one sum",
+            "normalisation",
+            "Each row sums to 1: divide it by its own sum, with keepdim=True.",
+            renormalise="over all tokens",
         ),
         wrong(
             "tokens compete for an expert",
@@ -890,7 +1021,8 @@ def _shares(
         wrong(
             "a second softmax follows",
             "normalisation",
-            "Divide by the sum of what is kept; a softmax gives weight to the zeros, too.",
+            "Divide what is kept by its sum; a softmax of shares makes them nearly equal.",
+            {"renormalise": "softmax of the kept"},
             renormalise="softmax",
         ),
     ],
@@ -925,8 +1057,8 @@ def _balance(p, chosen, *, times="E", visits="shares", what="product", mean="mea
     load = chosen.flatten().bincount(minlength=E) / (N * k)
     if visits in ("k times", "counts"):
         load = load * (k if visits == "k times" else N * k)
-    if visits == "first":
-        load = chosen[:, 0].bincount(minlength=E) / N
+    if visits in ("first", "first of all"):
+        load = chosen[:, 0].bincount(minlength=E) / (N if visits == "first" else N * k)
     if visits == "likeliest":
         load = p.argmax(1).bincount(minlength=E) / N
     if visits == "probabilities":
@@ -944,13 +1076,14 @@ def _balance(p, chosen, *, times="E", visits="shares", what="product", mean="mea
         "visits": load * load + 0 * average,
         "probabilities": average * average,
     }[what].sum()
-    return {"E": E, "1": 1.0, "k": k, "seen": chosen.max() + 1}[times] * total
+    factors = {"E": E, "1": 1.0, "k": k, "N": N, "1 / E": 1 / E, "seen": chosen.max() + 1}
+    return factors[times] * total
 
 
 def _loss_and_gradient(answer, probabilities, chosen):
     p = probabilities.clone().requires_grad_()
     loss = answer(p, chosen)
-    if loss.requires_grad:
+    if isinstance(loss, torch.Tensor) and loss.requires_grad:
         loss.backward()
     return {"loss": loss, "gradient": torch.zeros_like(p) if p.grad is None else p.grad}
 
@@ -1010,6 +1143,7 @@ def _visits(seed, number, experts, k):
             "only the first choices are counted",
             "counting",
             "Every one of the k visits of a token keeps an expert busy.",
+            {"visits": "first of all"},
             visits="first",
         ),
         wrong(
@@ -1026,10 +1160,22 @@ def _visits(seed, number, experts, k):
             carries="p",
         ),
         wrong(
-            "the factor E is missing",
+            "the factor E is missing, or a mean stands for the sum",
             "counting",
-            "With it the loss is 1 when both are even, whatever the number of experts.",
+            "E times the sum is 1 when both are even, whatever the number of experts.",
             times="1",
+        ),
+        wrong(
+            "it is divided by E, not multiplied",
+            "counting",
+            "E times the sum is 1 when both are even, whatever the number of experts.",
+            times="1 / E",
+        ),
+        wrong(
+            "the number of tokens stands in the place of E",
+            "counting",
+            "E is the number of experts, the size of the last axis of the probabilities.",
+            times="N",
         ),
         wrong(
             "k stands in the place of E",
@@ -1174,8 +1320,9 @@ def _even_router(logits, *, start="in turn", swaps=True, form="whole"):
         (draw(20, (8, 4))[0] + torch.tensor([2.0, 0.0, 0.0, 0.0]),),
         (draw(21, (10, 3))[0] + torch.tensor([0.0, 1.0, 0.0]),),
     ],
-    edges=[  # after three rounds over all pairs, two tokens still gain
-        *(("with 24 tokens", (draw(seed, (24, 6))[0] + _SLOPE,)) for seed in (10, 14, 30)),
+    edges=[
+        # wherever one begins, on one of them two tokens still gain after three rounds
+        *(("with 24 tokens", (draw(seed, (24, 6))[0] + _SLOPE,)) for seed in (14, 81, 96)),
         ("with logits that are all below 0", (draw(22, (9, 4))[0] - 5,)),
     ],
     mistakes=[

@@ -54,6 +54,10 @@ def _read(
             total = total * power(top - higher if shift else 0.0) + power(score - higher)
         elif shrink == "never":
             total = total + power(score - higher)
+        elif shrink == "the new one, too":
+            total = (total + power(score - higher)) * power(top - higher)
+        elif shrink == "the new one lost":
+            total = total * power(top - higher) + (power(score - higher) if score <= top else 0.0)
         else:  # the wrong way round: grown, where it should shrink
             total = total * (power(higher - top) if total else 0.0) + power(score - higher)
         top = higher
@@ -108,10 +112,29 @@ _READ_PLAINLY = {"shrink": "old", "start": -math.inf, "shift": True, "result": "
             shrink="reversed",
         ),
         wrong(
-            "the maximum starts at 0",
+            "a score that is a new maximum is not counted",
+            "state",
+            "It counts exp(0) = 1: let the sum shrink, and then add the power of every score.",
+            shrink="the new one lost",
+            shift=True,
+            reading="once",
+        ),
+        wrong(
+            "the new score shrinks as well",
+            "state",
+            "Only what was summed before is measured from the old maximum: let that shrink, then "
+            "add.",
+            shrink="the new one, too",
+            shift=True,
+            reading="once",
+        ),
+        wrong(
+            "the maximum starts too high",
             "overflow",
-            "Scores may all lie far below 0, and then every power is 0: start at -math.inf.",
+            "Scores may all lie far below it, and then every power is 0: start at -math.inf.",
             {"exp": "torch"},
+            {"start": -1000.0},
+            {"start": -1000.0, "exp": "torch"},
             start=0.0,
             shift=True,
         ),
@@ -220,8 +243,8 @@ def _from_tiles(
     top = torch.full((len(queries), 1), start)
     total, output, parts = torch.zeros(len(queries), 1), 0.0, []
     for keys, values in list(tiles) if keep == "the tiles" else tiles:
-        by = {"root": d**0.5, "none": 1.0, "d": d, "root of v": values.shape[-1] ** 0.5}[scale]
-        scores = queries @ keys.T / by  # (Tq, c)
+        sizes = {"none": 1, "d": d**2, "root of v": values.shape[-1], "root of c": len(keys)}
+        scores = queries @ keys.T / sizes.get(scale, d) ** 0.5  # (Tq, c)
         if axis == "queries":
             output = output + scores.softmax(0) @ values
             total = torch.ones(len(queries), 1)
@@ -241,10 +264,11 @@ def _from_tiles(
         weights = torch.exp(scores - higher)
         total = total * (factor if shrink in ("both", "sum") else 1) + weights.sum(-1, keepdim=True)
         output = output * (factor if shrink in ("both", "output") else 1) + weights @ values
+        output = output / total if divide == "in the loop" else output
         top = higher
     if divide == "each":
-        return torch.stack(parts).mean(0)
-    return output if divide == "never" else output / total
+        return torch.stack(parts).sum(0) if keep == "summed" else torch.stack(parts).mean(0)
+    return output if divide in ("never", "in the loop") else output / total
 
 
 _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
@@ -298,6 +322,12 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
             "scale",
             "A score is a sum over the d features of query and key; values have no part in it.",
             scale="root of v",
+        ),
+        wrong(
+            "the scores are divided by the root of the number of keys in a tile",
+            "scale",
+            "A score is a sum over the d features of query and key: divide by the root of d.",
+            scale="root of c",
         ),
         wrong(
             "all tiles are held",
@@ -376,9 +406,10 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
             **_PLAIN,
         ),
         wrong(
-            "each tile is divided by its own sum, and the tiles are averaged",
+            "each tile is divided by its own sum, and the tiles are averaged or added",
             "normalisation",
             "A tile of high scores has to count for more: divide once, after the last tile.",
+            {"keep": "summed"},
             divide="each",
             axis="keys",
             shrink="both",
@@ -390,6 +421,14 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
             "normalisation",
             "The weights sum to 1 only after the division by the sum of all powers.",
             divide="never",
+            axis="keys",
+        ),
+        wrong(
+            "the output is divided by the sum after every tile",
+            "normalisation",
+            "What was divided once is divided again by the next sum: divide once, after the last "
+            "tile.",
+            divide="in the loop",
             axis="keys",
         ),
         wrong(
@@ -482,6 +521,7 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
         "logs by the joint one": lambda: logs / logs.logsumexp(0),
         "undivided": lambda: logs.exp(),
         "by the larger one alone": lambda: powers,
+        "over the queries": lambda: logs.softmax(1),
     }[weigh]()
     if turned:
         weights = weights.flip(0)
@@ -541,6 +581,12 @@ def _join(out1, log1, out2, log2, *, weigh="powers", shift=True, log="joint", tu
             {"weigh": "by the larger one alone"},
             weigh="undivided",
             turned=False,
+        ),
+        wrong(
+            "the weights are shared out among the queries, not between the halves",
+            "softmax axis",
+            "For each query the weights of the two halves sum to 1.",
+            weigh="over the queries",
         ),
         wrong(
             "the weights of the two halves are swapped",
@@ -704,7 +750,7 @@ def _backward(answer, scores, values, grad, first, last):
 
 
 def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", mean="output",
-                    factor=True, minus=True):  # fmt: skip
+                    factor="all", minus=True, d_weights="gradient"):  # fmt: skip
     w = {
         "saved": lambda: torch.exp(scores - log_sum[:, None]),
         "tile": lambda: scores.softmax(-1),
@@ -712,7 +758,7 @@ def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", m
         "over the logarithm": lambda: torch.exp(scores) / log_sum[:, None],
         "turned": lambda: torch.exp(log_sum[:, None] - scores),
     }[weights]()
-    d_w = grad @ values.T
+    d_w = (output if d_weights == "output" else grad) @ values.T
     subtract = {
         "output": lambda: (grad * output).sum(-1, keepdim=True),
         "tile": lambda: (w * d_w).sum(-1, keepdim=True),
@@ -721,9 +767,12 @@ def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", m
         "all queries": lambda: (grad * output).sum(),
         "own": lambda: w * d_w,
         "plain": lambda: d_w.mean(-1, keepdim=True),
+        "squares": lambda: output.square().sum(-1, keepdim=True),
     }[mean]()
+    if factor == "dweight alone":
+        d_w = w * d_w
     inner = d_w - subtract if minus else d_w + subtract
-    return w * inner if factor else inner
+    return w * inner if factor == "all" else inner
 
 
 @exercise(
@@ -820,8 +869,28 @@ def _score_gradient(scores, log_sum, values, grad, output, *, weights="saved", m
             "the result is not multiplied by the weight",
             "gradient",
             "A key without weight does not care about its score: multiply by weight_j.",
-            factor=False,
+            factor="none",
             weights="saved",
+        ),
+        wrong(
+            "only dweight is multiplied by the weight",
+            "gradient",
+            "Brackets: weight_j times the difference, so the weighted mean is multiplied, too.",
+            factor="dweight alone",
+        ),
+        wrong(
+            "dweight is the output times the value",
+            "gradient",
+            "The gradient says how the loss changes with weight_j: dweight_j = gradient . value_j.",
+            d_weights="output",
+        ),
+        wrong(
+            "the output is multiplied by itself",
+            "gradient",
+            "sum of weight_i * (gradient . value_i) = gradient . (sum of weight_i * value_i): the "
+            "gradient times the output.",
+            mean="squares",
+            minus=True,
         ),
     ],
     hints=[
@@ -1257,10 +1326,12 @@ def _ahead(kept, cost, most, *, tokens="all", time="both", first=0, last=0, rate
             "drafts": sum(kept**i for i in range(1, k + 1)),
             "independent": 1 + k * kept,
             "every": k + 1,
+            "the last": 1 + kept**k * (k > 0),
         }[tokens]
-        spent = {"both": 1 + k * cost, "large": 1.0, "drafts": k * cost or 1.0,
-                 "once": 1 + cost * (k > 0)}[time]  # fmt: skip
-        return written / spent
+        spent = {"large": 1.0, "drafts": k * cost or 1.0, "once": 1 + cost * (k > 0)}.get(
+            time, 1 + k * cost
+        )
+        return written - k * cost if time == "subtracted" else written / spent
 
     best = max(range(first, most + 1 - last), key=gain)
     return gain(best) if rate else best
@@ -1331,6 +1402,19 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             "counting",
             "Token i is kept only if all before it were: kept ** i.",
             tokens="independent",
+        ),
+        wrong(
+            "of the drafted tokens only the last is counted",
+            "counting",
+            "Each of them may be kept: kept + kept ** 2 + ... + kept ** k.",
+            tokens="the last",
+        ),
+        wrong(
+            "the time is subtracted from the tokens, not divided by",
+            "counting",
+            "Tokens in a unit of time are tokens over time.",
+            time="subtracted",
+            **_ALL_TOKENS,
         ),
         wrong(
             "all drafted tokens are taken to be kept",

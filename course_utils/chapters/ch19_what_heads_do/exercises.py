@@ -14,7 +14,9 @@ NOTEBOOK = "19_what_heads_do"
 def _shifted(T, *, back=1, strength=30.0, sign=1, first="its own", ends="open"):
     W_q = torch.zeros(T, T)
     for t in range(T):
-        if 0 <= t - back < T or ends == "joined":
+        if ends == "all before":
+            W_q[t, :t] = strength
+        elif (0 <= t - back < T or ends == "joined") and not (ends == "one short" and t == T - 1):
             W_q[t, (t - back) % T] = sign * strength
     W_k = torch.eye(T)
     if first == "all":
@@ -82,6 +84,21 @@ def _where_it_looks(answer, T):
             sign=1,
         ),
         wrong(
+            "each place looks at all places before it",
+            "off by one",
+            "Below the diagonal only one entry of each row is due, the one beside it.",
+            ends="all before",
+            back=1,
+            sign=1,
+            strength=30.0,
+        ),
+        wrong(
+            "the last place is left out",
+            "off by one",
+            "Places 1 to T - 1 need a query each: range(1, T), not range(T - 1).",
+            ends="one short",
+        ),
+        wrong(
             "the first place fits every query",
             "score",
             "The key of place 0 must fit query 1 alone: one number in its row.",
@@ -137,17 +154,22 @@ def _back(
     if over == "wrapped" or start == "as without the slip":
         query = torch.arange(0 if over == "wrapped" else first, T)
         weight = map[:, :, query, (query - direction * distance) % T]
+    if start == "one late":
+        weight = weight[..., 1:]
     if at == "any":
         weight = map[:, :, distance:, : T - distance].mean(-1)
     if at == "the largest":
         weight = map[:, :, distance:].amax(-1)
-    found = {"mean": weight.mean(-1), "sum": weight.sum(-1), "largest": weight.amax(-1)}[queries]
+    by = {"sum": torch.sum, "largest": torch.amax}.get(queries, torch.mean)
+    found = by(weight, dim=-1)
     if over == "all":
         found = found * weight.shape[-1] / T
-    if over == "those above 0":
-        found = weight.sum(-1) / weight.ne(0).sum(-1)
-        if texts == "mean":
-            return weight.sum((0, 2)) / weight.ne(0).sum((0, 2))
+    if over == "those above 0":  # counted in all texts together where they are averaged
+        axes = (0, 2) if texts == "mean" else 2
+        number = weight.ne(0).sum(axes, keepdim=True)
+        found = (weight.sum(axes, keepdim=True) / number)[..., 0]
+    if queries == "each":
+        return weight.mean((0, 1)) if heads == "mean" else weight.mean(0)
     result = {"mean": found.mean(0), "sum": found.sum(0), "first": found[0], "each": found}[texts]
     if heads == "one number":
         return result.mean(-1)
@@ -215,6 +237,13 @@ def _maps(seed, *shape):
             "A negative index counts from the end: for queries below `distance` there is no key, "
             "so begin at query `distance`.",
             over="wrapped",
+        ),
+        wrong(
+            "the first query that has such a key is left out",
+            "off by one",
+            "Query `distance` has key 0: begin there, not one later.",
+            start="one late",
+            over="those that have it",
         ),
         wrong(
             "the distance is always 1",
@@ -286,6 +315,16 @@ def _maps(seed, *shape):
             texts="first",
         ),
         wrong(
+            "the queries are not averaged",
+            "averaging",
+            "One score for each head, (h,): the mean runs over the queries, not over the heads.",
+            {"heads": "mean"},
+            queries="each",
+            heads="each",
+            over="those that have it",
+            texts="mean",
+        ),
+        wrong(
             "the texts are not averaged",
             "averaging",
             "One score for each head, (h,): the mean runs over the texts, too.",
@@ -332,6 +371,8 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", of="its own")
         chosen = chosen[:1]
     if which == "as many":
         chosen = list(range(len(heads)))
+    if which == "all":
+        chosen = list(range(parts.shape[2]))
     mean = {
         "all": parts.mean((0, 1), keepdim=True),
         "texts": parts.mean(0, keepdim=True),
@@ -347,7 +388,11 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", of="its own")
         "its own": chosen, "the first": [*range(len(chosen))], "turned": chosen[::-1],
         "the next": [(head + 1) % parts.shape[2] for head in chosen],
     }[of]  # fmt: skip
+    if value == "taken off":
+        new = parts - mean
     parts[:, :, chosen] = new[:, :, source]
+    if value == "left out":
+        parts = parts[:, :, [h for h in range(parts.shape[2]) if h not in chosen]]
     return parts
 
 
@@ -379,6 +424,24 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", of="its own")
             "head layout",
             "The given heads lose their say; all others keep it.",
             which="others",
+        ),
+        wrong(
+            "all heads are ablated",
+            "head layout",
+            "The given heads lose their say; all others keep it.",
+            which="all",
+        ),
+        wrong(
+            "the mean is subtracted, not put in the place",
+            "importance",
+            "That takes away what a head says on average; asked is to leave only that.",
+            value="taken off",
+        ),
+        wrong(
+            "the heads are taken out",
+            "importance",
+            "The shape stays (B, T, h, s): W_o reads all h heads.",
+            value="left out",
         ),
         wrong(
             "all heads up to the given one are ablated",
@@ -506,7 +569,10 @@ def _partners(
         "none": ~harmless[:, None] & ~harmless,
     }[alone]
     sums = loss.diagonal()[:, None] + loss.diagonal() - zero
-    highest = {"allowed": zero + allowed, "sums": sums, "sums and allowed": sums + allowed}[limit]
+    highest = {
+        "allowed": zero + allowed, "sums": sums, "sums and allowed": sums + allowed,
+        "twice": zero + 2 * allowed,
+    }[limit]  # fmt: skip
     pair = loss <= highest if together == "harmless" else loss > highest
     found = single & pair & ~torch.eye(len(loss), dtype=torch.bool)
     found = found | torch.eye(len(loss), dtype=torch.bool) if own else found
@@ -559,6 +625,7 @@ def _pair_losses(base, alone, pairs):
         (*_pair_losses(1.0, [0.5, 1.1, 0.7], {(0, 1): 3.0, (0, 2): 0.25, (1, 2): 2.0}), 0.2),
         (*_pair_losses(0.05, [0.1, 0.2, 0.3], {(0, 1): 0.53, (0, 2): 0.7, (1, 2): 0.2}), 0.5),
         (*_pair_losses(0.5, [1.0, 0.9, 0.55], {(0, 1): 0.55, (0, 2): 1.0, (1, 2): 0.9}), 0.1),
+        (*_pair_losses(0.5, [0.5, 0.5, 0.9], {(0, 1): 0.65, (0, 2): 1.0, (1, 2): 0.95}), 0.1),
     ],
     edges=[
         (
@@ -618,6 +685,13 @@ def _pair_losses(base, alone, pairs):
             "Asked is whether together they are harmless: at most base + allowed, or not.",
             {"limit": "sums and allowed"},
             limit="sums",
+        ),
+        wrong(
+            "a pair is allowed twice as much",
+            "importance",
+            "A rise of at most `allowed` is harmless, for a pair as for one head.",
+            limit="twice",
+            alone="both",
         ),
         wrong(
             "a pair is given in one order only",
@@ -839,9 +913,10 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
     eye, joint = torch.eye(maps.shape[-1]), torch.eye(maps.shape[-1])
     total = 0.0
     for i, map in enumerate(maps if order == "upwards" else maps.flip(0)):
-        one = {"mean": map.mean(1), "sum": map.sum(1), "largest": map.amax(1), "first": map[:, 0]}[
-            heads
-        ]
+        one = {
+            "mean": map.mean(1), "sum": map.sum(1), "largest": map.amax(1), "first": map[:, 0],
+            "of the texts": map.mean(0), "turned": map.mean(1).mT,
+        }[heads]  # fmt: skip
         mixed = {
             "half": (one + eye) / 2, "none": one, "added": one + eye,
             "not in the first": (one + eye) / 2 if i else one,
@@ -851,7 +926,11 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             "only in the first": one if i else (one + eye) / 2,
         }[residual]  # fmt: skip
         ends = i in (0, len(maps) - 1)
-        joint, total = (mixed @ joint if join != "ends" or ends else joint), total + mixed
+        if join == "entry by entry":
+            joint = mixed * joint if i else mixed
+        elif join != "ends" or ends:
+            joint = mixed @ joint
+        total = total + mixed
         if residual == "of the words":
             joint = (joint + eye) / 2
     joint = (joint + eye) / 2 if residual == "at the end" else joint
@@ -967,6 +1046,24 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             "averaging",
             "All heads count alike: their mean.",
             heads="first",
+        ),
+        wrong(
+            "the mean runs over the texts, not over the heads",
+            "averaging",
+            "The heads are axis 1 of a layer's maps, (B, h, T, T); each text keeps its own.",
+            heads="of the texts",
+        ),
+        wrong(
+            "the maps are transposed",
+            "role of q, k, v",
+            "Row t of a map says what place t takes in, and so it stands in the product.",
+            heads="turned",
+        ),
+        wrong(
+            "the matrices are multiplied entry by entry",
+            "block order",
+            "A later layer mixes what earlier ones mixed: the product of matrices, @.",
+            join="entry by entry",
         ),
         wrong(
             "the layers are averaged",

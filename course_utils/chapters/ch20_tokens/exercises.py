@@ -26,6 +26,8 @@ def _merged(
 
     def fits(i):
         two = (ids[i], ids[i + 1])
+        if order == "either id twice, too":
+            return {*two} <= {*pair}
         return two == tuple(pair) or order == "any" and two == tuple(pair)[::-1]
 
     found = [i for i in range(len(ids) - 1 - (where == "but the last")) if fits(i)]
@@ -35,6 +37,7 @@ def _merged(
             if not free & {i, i + 1}:
                 chosen.append(i)
                 free |= {i, i + 1}
+                free |= {i + 2} if where == "every other" else set()
         found = sorted(chosen)
     found = found[:1] if where == "first" else found
     covered = {j for i in found for j in (i, i + 1)}
@@ -71,6 +74,7 @@ def _merged(
         ([4, 5, 5, 5, 5, 5, 6, 5, 5], (5, 5), 7),
         ([5, 5, 5, 4, 5, 5], (5, 5), 7),
         ([12, 3, 2, 3, 30, 2, 31], (2, 3), 256),
+        ([4, 4, 5, 4, 5, 5, 3], (4, 5), 9),
     ],
     mistakes=[
         wrong(
@@ -93,10 +97,27 @@ def _merged(
             where="first",
         ),
         wrong(
+            "the id behind a merge is passed over",
+            "off by one",
+            "Go on with the very next id: one step more, and a pair that begins there is missed.",
+            where="every other",
+            start="left",
+            second="gone",
+            order="as given",
+        ),
+        wrong(
             "the reversed pair is merged as well",
             "merges",
             "(1, 2) and (2, 1) are two pairs: the order of the ids counts.",
             order="any",
+        ),
+        wrong(
+            "any two ids of the pair are merged",
+            "merges",
+            "The first id has to be pair[0] and the next one pair[1].",
+            order="either id twice, too",
+            start="left",
+            second="gone",
         ),
         wrong(
             "the second id of the pair stays",
@@ -211,9 +232,10 @@ def _next(
             pairs = kept
         if count == "once a word":
             pairs = list(dict.fromkeys(pairs))
-        for pair in pairs:
+        for pair in pairs[:-1] if count == "but the last" else pairs:
             pair = tuple(sorted(pair)) if order == "any" else pair
-            counts[pair] += 1 if weight == "one" else often
+            before = counts[pair] if weight != "the last word" else 0
+            counts[pair] = before + (1 if weight == "one" else often)
     best = (min if pick == "least" else max)(counts.values())
     tied = [pair for pair, n in counts.items() if n == best]
     chosen = {"smaller": min(tied), "larger": max(tied), "first": tied[0], "last": tied[-1]}[tie]
@@ -288,6 +310,20 @@ def _next(
             "counting",
             "In [2, 1, 2, 1] the pair (2, 1) stands twice.",
             count="once a word",
+        ),
+        wrong(
+            "the last pair of each word is not counted",
+            "off by one",
+            "Of n ids the last pair begins at n - 2: let the loop run over range(n - 1).",
+            count="but the last",
+        ),
+        wrong(
+            "counts are overwritten, not added up",
+            "counting",
+            "A pair may stand in several words, and several times in one: add to what was counted.",
+            weight="the last word",
+            across=False,
+            count="each",
         ),
         wrong(
             "overlapping neighbours are left out",
@@ -982,7 +1018,8 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
             "utf-16": len(text.encode("utf-16")),
             "without spaces": len("".join(text.split()).encode()),
             "stripped": len(text.strip().encode())}[over]  # fmt: skip
-    return total / size if way == "down" else size / total
+    rate = total / size
+    return {"down": rate, "up": size / total, "power": 2**rate}[way]
 
 
 @exercise(
@@ -1089,6 +1126,12 @@ def _bits(losses, text, *, add="sum", unit="bits", over="bytes", way="down"):
             "averaging",
             "Asked is bits divided by bytes, not the other way round.",
             way="up",
+        ),
+        wrong(
+            "2 to the power of the bits is given",
+            "perplexity",
+            "That is a perplexity of bytes; asked are the bits themselves.",
+            way="power",
         ),
     ],
     hints=[

@@ -21,6 +21,9 @@ def _patches(
         return picture.reshape(channels, -1, patch * patch).transpose(0, 1).flatten(1)
     if kept == "reshaped":
         return picture.reshape(-1, channels * patch * patch)
+    if kept == "cut apart":
+        sizes = picture.shape[1] // patch, picture.shape[2] // patch
+        return picture.reshape(channels, *sizes, -1).permute(1, 2, 0, 3).flatten(2).flatten(0, 1)
     if kept == "spread":
         grid = picture.unflatten(1, (patch, -1)).unflatten(3, (patch, -1))
         return grid.permute(2, 4, 0, 1, 3).flatten(2).flatten(0, 1)
@@ -73,6 +76,7 @@ _AS_SQUARES = {"order": "rows", "pixels": "rows", "inside": "first"}
             "reshape takes pixels in the order of memory, line after line; a square takes a few "
             "from each of several lines. Split both axes first, then bring the pieces together.",
             {"kept": "reshaped"},
+            {"kept": "cut apart"},
             kept="lines",
             **_AS_SQUARES,
         ),
@@ -282,6 +286,10 @@ def _sequence(patches, class_token, positions, *, at="front", own=True, added="a
         return patches + class_token + (positions[1:] if added == "all" else 0)
     if added == "never":
         positions = torch.zeros_like(positions)
+    if added == "the first":
+        positions = positions[:1].expand_as(positions)
+    if added == "one early":
+        positions = torch.cat([positions[:1], positions[:-1]])
     if added == "class last":
         positions = positions.roll(1, 0)
     if not own:
@@ -289,7 +297,8 @@ def _sequence(patches, class_token, positions, *, at="front", own=True, added="a
         none = torch.zeros_like(positions[:1])
         positions = torch.cat([none, rest] if at == "front" else [rest, none])
     parts = [token, patches] if at == "front" else [patches, token]
-    return torch.cat(parts, dim=1) + positions
+    found = torch.cat(parts, dim=1)
+    return found * positions if added == "multiplied" else found + positions
 
 
 @exercise(
@@ -347,6 +356,26 @@ def _sequence(patches, class_token, positions, *, at="front", own=True, added="a
             own=True,
         ),
         wrong(
+            "all vectors get the position of the class token",
+            "position",
+            "Each of the N + 1 vectors has a row of its own in `positions`.",
+            added="the first",
+        ),
+        wrong(
+            "the first patch gets the position of the class token",
+            "off by one",
+            "positions[0] is the class token's, and those of the patches begin at 1.",
+            added="one early",
+            own=True,
+        ),
+        wrong(
+            "vectors are multiplied by their positions",
+            "position",
+            "A position is added: a vector of d numbers to a vector of d numbers.",
+            added="multiplied",
+            own=True,
+        ),
+        wrong(
             "the class tokens of all pictures stand in front of all patches",
             "class token",
             "A reshape of (B + B N, d) cuts in the wrong places and mixes the pictures: join along "
@@ -392,7 +421,7 @@ def _mean(
     if way == "token":
         return encoded[:, 0]
     patches = encoded[:, 1:] if shift == 0 else encoded[:, :-1]
-    keep = real if hidden else torch.ones_like(real)
+    keep = {True: real, False: torch.ones_like(real), "the real ones": ~real}[hidden]
     if over == "all":
         patches, keep = encoded, torch.cat([torch.ones_like(keep[:, :1]), keep], dim=1)
     if way == "median":
@@ -404,6 +433,7 @@ def _mean(
         return total
     count = keep.sum(1, keepdim=True) if divide == "real" else keep.shape[1]
     count = keep.sum() if divide == "all real" else count
+    count = real.sum(1, keepdim=True) if divide == "patches alone" else count
     if divide == "not 0":
         count = (patches * keep[..., None] != 0).sum(1)
     if divide == "not a row of 0":
@@ -444,8 +474,15 @@ def _mean(
             "the mean includes the class token",
             "class token",
             "The class token is no part of the picture: the patches begin at 1.",
+            {"divide": "patches alone"},
             over="all",
             shift=0,
+        ),
+        wrong(
+            "the empty patches are averaged, not the real ones",
+            "mask meaning",
+            "`real` is True for what belongs to the picture: keep those.",
+            hidden="the real ones",
         ),
         wrong(
             "empty patches are in the mean",
@@ -543,14 +580,16 @@ def _parameters(
 ):  # fmt: skip
     number = {
         "both": (height // patch) * (width // patch),
+        "one map each": (height // patch) * (width // patch),
         "one side": height // patch,
         "square": (height // patch) ** 2,
         "pixels": height * width,
         "area by side": height * width // patch,
     }[grid]
-    pixels = patch * patch if area else patch
+    pixels = {True: patch * patch, False: patch, "all": height * width}[area]
     inputs = pixels * (channels if colours else 1)
-    linear = inputs * d + {True: d, False: 0, "of the pixels": inputs}[bias]
+    linear = inputs * d + {True: d, False: 0, "of the pixels": inputs, "one": 1}[bias]
+    linear = linear * number if grid == "one map each" else linear
     read = number + 1 if own else number
     positions = {"used": read * d, "left out": 0, "one number": read}[table]
     words = {True: d, False: 0, "for each patch": number * d, "one number": 1}[token]
@@ -608,10 +647,11 @@ def _parameters(
             table="one number",
         ),
         wrong(
-            "the bias of the linear map is missing",
+            "the bias of the linear map is missing, or of another size",
             "counting",
             "A linear map into d features has d numbers of bias.",
             {"bias": "of the pixels"},
+            {"bias": "one"},
             bias=False,
         ),
         wrong(
@@ -619,6 +659,12 @@ def _parameters(
             "counting",
             "A patch has patch * patch pixels.",
             area=False,
+        ),
+        wrong(
+            "the whole picture is taken for one patch",
+            "counting",
+            "The linear map reads one patch at a time: channels * patch * patch numbers.",
+            area="all",
         ),
         wrong(
             "the channels are not counted",
@@ -635,6 +681,12 @@ def _parameters(
             {"grid": "area by side"},
             grid="one side",
             table="used",
+        ),
+        wrong(
+            "each patch is given a linear map of its own",
+            "sharing",
+            "One map serves all patches: its weights are counted once.",
+            grid="one map each",
         ),
         wrong(
             "the positions are not counted",
@@ -679,7 +731,8 @@ def _resized(
     d = positions.shape[1]
     rest = positions[1:] if token != "last" else positions[:-1]
     first = positions[:1] if token != "last" else positions[-1:]
-    rows, columns = old if grid == "own" else old[::-1]
+    rows, columns = old if grid != "swapped" else old[::-1]
+    new = new[::-1] if size == "swapped" else new
     if mode == "line":
         line = F.interpolate(rest.T[None], size=new[0] * new[1], mode="linear")[0].T
         found = line
@@ -688,6 +741,7 @@ def _resized(
             image = rest.T.reshape(1, d, rows, columns)
         else:
             image = rest.reshape(1, d, rows, columns)
+        image = image.mT if grid == "transposed" else image
         options = {"align_corners": corners} if mode != "nearest" else {}
         one = size == "one factor"
         options |= {"scale_factor": new[0] / rows} if one else {"size": tuple(new)}
@@ -746,6 +800,20 @@ def _resized(
             "`old` is (rows, columns), and patches were read row by row.",
             grid="swapped",
             mode="bilinear",
+        ),
+        wrong(
+            "rows and columns change places before the table is stretched",
+            "patches",
+            "`interpolate` takes (1, d, rows, columns): permute(2, 0, 1), not (2, 1, 0).",
+            grid="transposed",
+            size="new",
+        ),
+        wrong(
+            "rows and columns of the new grid are taken for each other",
+            "patches",
+            "`new` is (rows, columns), as `interpolate` takes its size.",
+            size="swapped",
+            grid="own",
         ),
         wrong(
             "rows and columns grow by one factor",

@@ -1,0 +1,134 @@
+"""Slips that strangers made, once without a name, and right answers that were doubted."""
+
+import math
+
+import pytest
+import torch
+
+from course_utils.checker import check
+from course_utils.checker.exercise import REGISTRY
+
+
+def one_softmax_over_the_queries(scores, mask):
+    powers = torch.exp(scores.masked_fill(~mask, -1e9))
+    return powers / (powers.sum(dim=1, keepdim=True) + 1e-12)
+
+
+def hidden_behind_powers(scores, mask):
+    powers = torch.exp(scores) * mask
+    return powers / (powers.sum(dim=-1, keepdim=True) + 1e-9)
+
+
+def in_turn(x, there, back):
+    return torch.stack([there(x), back(x.flip(1)).flip(1)], dim=-1).flatten(2)
+
+
+def at_their_ends(x, there, back):
+    return torch.cat([there(x)[:, -1], back(x.flip(1))[:, -1]], dim=-1)
+
+
+def h_rows_a_head(W_o, kept, num_heads):
+    new = torch.zeros_like(W_o)
+    for head in kept:
+        rows = slice(head * num_heads, (head + 1) * num_heads)
+        new[rows] = W_o[rows]
+    return new
+
+
+def the_first_heads(W_o, kept, num_heads):
+    new, end = torch.zeros_like(W_o), len(kept) * len(W_o) // num_heads
+    new[:end] = W_o[:end]
+    return new
+
+
+def of_the_tile_and_the_output(scores, log_sum, values, grad, output):
+    d_weights = output @ values.T
+    return scores.softmax(-1) * (d_weights - (grad * output).sum(-1, keepdim=True))
+
+
+def only_the_first_product(scores, log_sum, values, grad, output):
+    weights = (scores - log_sum[:, None]).exp()
+    return weights * (grad @ values.T) - (grad * output).sum(-1, keepdim=True)
+
+
+def without_a_tensor(probabilities, chosen):
+    return REGISTRY["load_balance"].solution(probabilities, chosen).item()
+
+
+def rows_of_one_row(W, num_heads):
+    return torch.cat([W[0::2], W[1::2]], dim=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "parts"),
+    [
+        ("softmax_with_mask", one_softmax_over_the_queries, ("over the queries", "overflow")),
+        ("softmax_with_mask", hidden_behind_powers, ("overflow",)),
+        ("both_ways", in_turn, ("in turn",)),
+        ("both_ways", at_their_ends, ("at its end",)),
+        ("keep_heads", h_rows_a_head, ("h rows",)),
+        ("keep_heads", the_first_heads, ("as many as are named",)),
+        ("score_gradient", of_the_tile_and_the_output, ("tile alone", "output times the value")),
+        ("score_gradient", only_the_first_product, ("only dweight",)),
+        ("load_balance", without_a_tensor, ("gradient is cut off",)),
+        ("neighbours_to_halves", rows_of_one_row, ("rearranged as one", "rows")),
+    ],
+)
+def test_these_slips_have_names(name, answer, parts):
+    named = " + ".join(check(name, answer).mistakes)
+    assert all(part in named for part in parts), named
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "parts"),
+    [
+        ("adam_walk", 10 * 0.1 * 0.001, ("goes up", "plain gradient descent")),
+        ("adam_walk", -0.1 * 0.001, ("one update", "plain gradient descent")),
+        ("adam_walk", 10.0, ("goes up", "learning rate is left out")),
+        ("square_takes_over", 192, ("a third of the rest", "turned round")),
+        ("square_takes_over", 6, ("d is left out",)),
+        ("pipeline_bubble", 3 / 30, ("of one direction",)),
+        ("pipeline_bubble", 6 / 15, ("of both directions",)),
+        ("pipeline_bubble", 4 / 12, ("busy ones", "one stage too many")),
+        ("best_without_order", 0.55, ("30 reviews",)),
+        ("best_without_order", 0.75, ("equally large",)),
+    ],
+)
+def test_these_numbers_have_names(name, typed, parts):
+    named = " + ".join(check(name, typed).mistakes)
+    assert all(part in named for part in parts), named
+
+
+@pytest.mark.parametrize("start", ["in turn", "in a row"])
+def test_three_rounds_of_swaps_are_too_few_wherever_they_begin(start):
+    def three_rounds(logits):
+        N, E = logits.shape
+        room, chosen = [math.ceil(N / E)] * E, []
+        for i, row in enumerate(logits):
+            best = row.argsort(descending=True).tolist()
+            full = next(e for e in best if room[e])
+            chosen.append(full if start == "in turn" else i // math.ceil(N / E))
+            room[full] -= 1
+        for _ in range(3):
+            for i in range(N):
+                for j in range(i):
+                    a, b = chosen[i], chosen[j]
+                    if logits[i, b] + logits[j, a] > logits[i, a] + logits[j, b] + 1e-6:
+                        chosen[i], chosen[j] = b, a
+        return torch.tensor(chosen)
+
+    said = str(check("fair_router", three_rounds))
+    assert "but not with 24 tokens" in said
+    assert "go through all pairs again until there are none" in said
+
+
+def test_what_torch_takes_for_rounding_is_no_influence_to_be_missed():
+    def compared_by_isclose(layer, x):
+        columns = []
+        for j in range(len(x)):
+            changed = x.clone()
+            changed[j] = torch.randn(x.shape[1])
+            columns.append(~torch.isclose(layer(changed), layer(x)).all(1))
+        return torch.stack(columns, dim=1)
+
+    assert check("influence", compared_by_isclose)
