@@ -937,9 +937,9 @@ def _pages(
     full, rest = divmod(prompt, page)
     if own == "kept":
         full += rest > 0
-    if tails == "alone":
+    if tails.startswith("alone"):
         rest = 0
-    if tails == "as the longest":
+    if tails.endswith("as the longest"):
         more = [max(more)] * len(more)
     if share == "nothing":
         return sum(whole(prompt + m) for m in more)
@@ -1044,6 +1044,24 @@ def _pages(
             share="whole",
             tails="go on",
         ),
+        wrong(
+            "the answers are laid into one row of pages, without the tokens of the begun page",
+            "cache",
+            "Each answer is a text of its own: its pages take prompt % page tokens and its own.",
+            each=False,
+            share="whole",
+            tails="alone",
+            own="given back",
+        ),
+        wrong(
+            "the begun page is forgotten, and all answers are taken to be as long as the longest",
+            "cache",
+            "Each answer takes the pages that prompt % page tokens and its own tokens need.",
+            each=True,
+            share="whole",
+            tails="alone, as the longest",
+            own="given back",
+        ),
     ],
     hints=[
         "How many pages has the prompt filled, and how many tokens stand in the one it has begun?",
@@ -1096,6 +1114,7 @@ def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own", draw
         "target": u < p_x,
         "larger": ratio >= 1,
         "swapped": u >= ratio,
+        "swapped, but for equal ones": u > ratio,
     }[accept]
     if kept:
         return drafted
@@ -1177,6 +1196,7 @@ def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own", draw
             "kept and replaced are swapped",
             "sampling",
             "u below p/q means kept.",
+            {"accept": "swapped, but for equal ones"},
             accept="swapped",
         ),
         wrong(
@@ -1266,7 +1286,6 @@ def _keep(p, q, drafted, u, v, *, accept="ratio", rest="left", total="own", draw
             "The running sum has to exceed v times the total: with v = 0 a first token of weight 0 "
             "would be taken where equality is enough.",
             draw="reached",
-            total="own",
         ),
         wrong(
             "the token behind the right one is drawn",
@@ -1326,7 +1345,7 @@ def _ahead(kept, cost, most, *, tokens="all", time="both", first=0, last=0, rate
             "drafts": sum(kept**i for i in range(1, k + 1)),
             "independent": 1 + k * kept,
             "every": k + 1,
-            "the last": 1 + kept**k * (k > 0),
+            "the last": 1 + kept**k,
         }[tokens]
         spent = {"large": 1.0, "drafts": k * cost or 1.0, "once": 1 + cost * (k > 0)}.get(
             time, 1 + k * cost

@@ -380,6 +380,8 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", of="its own")
         "features": parts.mean((0, 1, 3), keepdim=True),
         "heads": parts.mean((0, 1, 2), keepdim=True),
         "everything": parts.mean(),
+        "these heads": parts[:, :, chosen].mean((0, 1, 2)),
+        "all of these heads": parts[:, :, chosen].mean(),
     }[axes].expand_as(parts)
     if value == "median":
         mean = parts.flatten(0, 1).median(0).values.expand_as(parts)
@@ -492,16 +494,18 @@ def _off(parts, heads, *, value="mean", which="those", axes="all", of="its own")
             axes="features",
         ),
         wrong(
-            "all heads share one mean",
+            "heads share one mean",
             "averaging",
-            "What a head adds on average is its own mean, not that of all heads.",
+            "What a head adds on average is its own mean, not that of several heads.",
+            {"axes": "these heads"},
             axes="heads",
             of="its own",
         ),
         wrong(
-            "all heads and features share one mean",
+            "heads and features share one mean",
             "averaging",
             "Each head and each of its features has a mean of its own, (h, s) in all.",
+            {"axes": "all of these heads"},
             axes="everything",
             of="its own",
         ),
@@ -571,7 +575,7 @@ def _partners(
     sums = loss.diagonal()[:, None] + loss.diagonal() - zero
     highest = {
         "allowed": zero + allowed, "sums": sums, "sums and allowed": sums + allowed,
-        "twice": zero + 2 * allowed,
+        "twice": zero + 2 * allowed, "allowed alone": allowed,
     }[limit]  # fmt: skip
     pair = loss <= highest if together == "harmless" else loss > highest
     found = single & pair & ~torch.eye(len(loss), dtype=torch.bool)
@@ -665,6 +669,7 @@ def _pair_losses(base, alone, pairs):
             "losses are not compared with the base",
             "importance",
             "A loss is harmless when it is at most base + allowed.",
+            {"start": "base", "limit": "allowed alone"},
             start="none",
         ),
         wrong(
@@ -926,8 +931,8 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             "only in the first": one if i else (one + eye) / 2,
         }[residual]  # fmt: skip
         ends = i in (0, len(maps) - 1)
-        if join == "entry by entry":
-            joint = mixed * joint if i else mixed
+        if join.startswith("entry by entry"):
+            joint = mixed * joint if i or join.endswith("identity") else mixed
         elif join != "ends" or ends:
             joint = mixed @ joint
         total = total + mixed
@@ -1063,6 +1068,7 @@ def _rolled(maps, *, residual="half", order="upwards", heads="mean", join="produ
             "the matrices are multiplied entry by entry",
             "block order",
             "A later layer mixes what earlier ones mixed: the product of matrices, @.",
+            {"join": "entry by entry, from the identity"},
             join="entry by entry",
         ),
         wrong(

@@ -1,6 +1,7 @@
 """Exercises of notebook 20: byte-pair encoding, and what it does to a text."""
 
 import codecs
+import contextlib
 import itertools
 import math
 import re
@@ -668,6 +669,7 @@ def _encoded(
             "off by one",
             "Bytes take 0 to 255, so merge number 0 makes the id 256; later merges rely on it.",
             {"first": 0},
+            {"first": 0, "at": "in turn"},
             {"first": 255},
             {"first": "as many as merges"},
             first=257,
@@ -783,14 +785,15 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
         whole = [b"".join(pieces[: i + 1]).decode(errors="ignore") for i in range(len(pieces))]
         begun = itertools.accumulate(map(len, pieces), initial=0)
         texts = [text[n:] for text, n in zip(whole, begun)]
-    elif holds in ("letters", "one byte", "until shown", "new text"):
+    elif holds in ("letters", "one byte", "until shown", "new text", "the last count"):
         texts, waiting, before = [], b"", ""
         for piece in pieces:
             waiting += piece
             text = waiting.decode(errors="ignore")
-            if holds == "new text":
-                texts.append(text.replace(before, "") if before else text)
-                before = text
+            if holds in ("new text", "the last count"):
+                new = text.replace(before, "") if before else text
+                texts.append(new if holds == "new text" else text[len(before) :])
+                before = text if holds == "new text" else texts[-1]
                 continue
             texts.append(text)
             waiting = {
@@ -798,14 +801,17 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
                 "one byte": waiting[len(text.encode()) :][-1:],
                 "until shown": b"" if text else waiting,
             }[holds]
-    elif holds == "pieces":
+    elif holds in ("pieces", "two bytes"):
         texts, waiting = [], b""
         for piece in pieces:
             waiting += piece
-            try:
-                texts.append(waiting.decode())
-                waiting = b""
-            except UnicodeDecodeError:
+            for cut in range(1 if holds == "pieces" else 3):
+                end = len(waiting) - cut
+                with contextlib.suppress(UnicodeDecodeError):
+                    texts.append(waiting[:end].decode())
+                    waiting = waiting[end:]
+                    break
+            else:
                 texts.append("")
     else:
         decoder = codecs.getincrementaldecoder("utf-8")()
@@ -815,6 +821,8 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
     if says == "stripped":
         whole = ["".join(texts[: i + 1]).strip() for i in range(len(texts))]
         return [text[len(before) :] for before, text in zip(["", *whole], whole)]
+    if says == "each stripped":
+        return [text.strip() for text in texts]
     if says == "something":
         return [text for text in texts if text]
     if says == "at the end":
@@ -853,6 +861,7 @@ def _with_boxes(answer, pieces):
         ([b"ha", b" ha", b" h\xc3", b"\xa9", b"\xc3\xa9", b"ha"],),
         ([b"\xf0", b"\x9f", b"\x8d", b"\x9e", b"\xe5\x8c\x85"],),
         ([b"a\xef\xbf\xbd", b"b\xef", b"\xbf\xbd"],),  # U+FFFD is a character, too
+        ([b"ab\xf0\x9f\x8d", b"\x9ec"],),  # three bytes wait behind what is complete
     ],
     mistakes=[
         wrong(
@@ -885,7 +894,9 @@ def _with_boxes(answer, pieces):
         wrong(
             "what is complete waits with the half character behind it",
             "bytes",
-            "Of `caf\\xc3` the letters `caf` can be shown at once; only \\xc3 has to wait.",
+            "Of `caf\\xc3` the letters `caf` can be shown at once; only \\xc3 has to wait, and at "
+            "most three bytes.",
+            {"holds": "two bytes"},
             holds="pieces",
         ),
         wrong(
@@ -920,9 +931,16 @@ def _with_boxes(answer, pieces):
             holds="new text",
         ),
         wrong(
+            "only what was shown last is cut off",
+            "bytes",
+            "Everything shown so far is cut off: add the lengths up.",
+            holds="the last count",
+        ),
+        wrong(
             "spaces at the ends are lost",
             "bytes",
             "The space between two words comes at the end or the beginning of a piece: show it.",
+            {"says": "each stripped"},
             says="stripped",
         ),
         wrong(
@@ -1242,7 +1260,8 @@ def _numbers(
         wrong(
             "digits share a piece with something else",
             "merges",
-            "Property 2: the space before a number, or a letter, needs a piece of its own.",
+            "Property 2: the space before a number, a letter, or another sign for a number (`\\d` "
+            "takes \u0663 along, `isdigit` \u00b2, too) needs a piece of its own.",
             apart=False,
         ),
         wrong(

@@ -784,6 +784,7 @@ def _resized(
             "the last row is taken for the class token's",
             "class token",
             "The class token stands at 0; the patches begin at 1.",
+            {"at": "end"},
             token="last",
             at="front",
         ),
@@ -849,7 +850,6 @@ def _resized(
             "position",
             "Asked is mode=\"bilinear\", which blends the nearest old positions alone.",
             mode="bicubic",
-            corners=False,
         ),
         wrong(
             "positions are copied, not blended",
@@ -864,7 +864,6 @@ def _resized(
             "position",
             "With align_corners=True the patches at the edge keep their middles; asked is False.",
             corners=True,
-            mode="bilinear",
         ),
     ],
     hints=[
