@@ -109,7 +109,7 @@ WRITTEN = [
      "each token's k visits count k times"),
     ("load_balance",
      lambda p, c: (F.one_hot(c, p.shape[1]).float().mean((0, 1)) * p.mean(0)).sum(),
-     "the factor E is missing"),
+     "the factor E is missing, or a mean stands for the sum"),
     ("load_balance",
      lambda p, c: p.shape[1] * (F.one_hot(c, p.shape[1]).float().mean((0, 1)) @ p.mean(0)).item()
      + torch.zeros(()),
