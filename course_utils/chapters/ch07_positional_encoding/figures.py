@@ -130,8 +130,7 @@ def _hand(sheet, x, y, radius, pairs, colour):
 FIGURES = {
     "positional_encoding.svg": Drawing(
         positional_encoding,
-        "Left: the sinusoidal table of 60 positions and 32 dimensions; left columns change at "
-        "every position, right ones hardly at all. Right: three pairs of columns as hands of a "
-        "clock that turn once in 6, 63 and 628 positions.",
+        "Left: the sinusoidal table of 60 positions and 32 dimensions. Right: three pairs of "
+        "columns as hands of a clock that turn once in 6, 63 and 628 positions.",
     ),
 }
