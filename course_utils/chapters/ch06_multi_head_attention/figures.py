@@ -57,9 +57,8 @@ def multi_head_attention():
 FIGURES = {
     "multi_head_attention.svg": Drawing(
         multi_head_attention,
-        "Multi-head attention with 4 heads: W_q, W_k and W_v project x (B, T, d_model) to "
-        "queries, keys and values, whose columns are split into 4 heads (B, h, T, d_model / h). "
-        "Each head attends with its own queries, keys and values, the results are merged to "
-        "(B, T, d_model) and W_o mixes them.",
+        "Multi-head attention with 4 heads: W_q, W_k and W_v project x (B, T, d_model); the "
+        "columns are split into 4 heads (B, h, T, d_model / h). Each head attends, the results "
+        "are merged to (B, T, d_model) and W_o mixes them.",
     ),
 }
