@@ -41,9 +41,8 @@ def where_to_insert():
 FIGURES = {
     "where_to_insert.svg": Drawing(
         where_to_insert,
-        "One frozen encoder block with what four ways insert. Prompt: m vectors in front of those "
-        "of the tokens, before the first block. LoRA: a product B A beside W_q and W_v. Prefix: m "
-        "keys and values that go into attention. Adapters: one behind attention, one behind the "
-        "feed-forward network. A trained head stands above the last block.",
+        "One frozen encoder block and what is inserted. Prompt: m vectors in front of those of the "
+        "tokens. LoRA: B A beside W_q and W_v. Prefix: m keys and values in attention. Adapters: "
+        "behind attention and behind the feed-forward network. A head above the last block.",
     ),
 }
