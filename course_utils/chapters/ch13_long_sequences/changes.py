@@ -28,7 +28,7 @@ CHANGES = [
     ("c13-rank", "low_rank(8), over", "low_rank(16), over"),
     ("c13-rank", "low_rank(8), \"D\"", "low_rank(3), \"D\""),
     ("c13-identity", "[0.6, 0.2]", "[2.0, 1.0]"),
-    ("c13-summaries", "k, v, 4)", "k, v, 8)"),
+    ("c13-summaries", "block=4", "block=5"),
     ("c13-random", "range(10)", "range(2)"),
     ("c13-random", "(64, 4096)", "(16, 64)"),
     ("c13-blobs", "shorter in (1.0, 0.5):", "shorter in (1.0, 0.1):"),
