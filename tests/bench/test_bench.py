@@ -129,16 +129,27 @@ def test_the_course_and_d2l_cut_alike_where_their_rules_agree():
         text_speed.check_agreement([Pair("go", "l'ami")], cut=lambda text, lang: ["g", "o"])
 
 
-def test_both_read_the_same_file_and_ours_loses_no_token(tmp_path, monkeypatch):
+@pytest.fixture
+def small_file(tmp_path, monkeypatch):
+    """80 pairs in the place of fra-eng."""
     with zipfile.ZipFile(tmp_path / "fra-eng.zip", "w") as file:
         file.writestr("fra.txt", "Go now.\tVa vite !\nWe go.\tNous allons.\n" * 40)
     monkeypatch.setenv("COURSE_DATA_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("small_file")
+def test_both_read_the_same_file_and_ours_loses_no_token():
     batches = text_speed.ours()
     assert [len(batch.src) for batch in batches] in ([64, 16], [16, 64])
     assert sum(int(batch.src_lens.sum()) for batch in batches) == 80 * 4
     (source, lengths), (target, _) = text_speed.theirs()
     assert source.shape == target.shape == (80, 10)
     assert int(lengths.sum()) == 80 * 4
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small_file")
+def test_each_way_is_timed_in_a_process_of_its_own():
     found = text_speed.measurements(rounds=1)
     assert [set(each.values) for each in found] == [{"ours", "d2l"}]
 

@@ -113,12 +113,6 @@ def test_another_folder_and_a_second_run_change_no_text(guard, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_data_are_found_from_another_folder(guard, tmp_path):
-    name, cells = WITH_DATA
-    complete(NOTEBOOKS / name, tmp_path, guard, cells)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.fixture
 def checkout():
     """A copy of the course, which everybody may read, in a folder with an unusual name."""
@@ -162,6 +156,7 @@ def without_roots_rights(locked):
     return before
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 def test_a_checkout_that_may_only_be_read_runs_in_a_folder_of_any_name(checkout):
     lock(checkout)
@@ -178,9 +173,10 @@ def test_a_checkout_that_may_only_be_read_runs_in_a_folder_of_any_name(checkout)
     assert all(not path.stat().st_mode & stat.S_IWUSR for path in checkout.rglob("*"))
 
 
-def test_text_and_data_are_the_same_in_a_folder_of_any_name(checkout, guard):
+def test_data_are_found_from_another_folder_in_a_checkout_of_any_name(checkout, guard, tmp_path):
     name, cells = WITH_DATA
-    complete(checkout / "notebooks" / name, checkout / "notebooks", guard, cells, checkout)
+    complete(checkout / "notebooks" / name, tmp_path, guard, cells, checkout)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_loopback_is_left_alone(guard):

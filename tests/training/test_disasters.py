@@ -120,6 +120,7 @@ sys.exit(train.main(sys.argv[2:]))
 """
 
 
+@pytest.mark.long
 def test_a_file_system_that_takes_no_larger_files_keeps_what_is_there(tmp_path, capsys):
     pytest.importorskip("resource", reason="no such limits here")
     arguments = [*TINY, "--out", str(tmp_path / "a")]
