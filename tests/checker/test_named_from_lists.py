@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from course_utils.checker import check
 from course_utils.checker.exercise import REGISTRY
@@ -59,6 +60,46 @@ def rows_of_one_row(W, num_heads):
     return torch.cat([W[0::2], W[1::2]], dim=0)
 
 
+def slices_of_features(queries, keys, values, weights, num_heads):
+    W_q, W_k, W_v, W_o = weights
+    heads = []
+    for s in torch.arange(len(W_q)).chunk(num_heads):
+        q, k, v = (x[..., s] @ W[s][:, s] for x, W in ((queries, W_q), (keys, W_k), (values, W_v)))
+        heads.append((q @ k.mT / math.sqrt(len(s))).softmax(-1) @ v)
+    return torch.cat(heads, dim=-1) @ W_o
+
+
+def at_most_two_bytes_wait(pieces):
+    shown, waiting = [], b""
+    for piece in pieces:
+        waiting += piece
+        for end in range(len(waiting), max(len(waiting) - 3, -1), -1):
+            try:
+                shown.append(waiting[:end].decode())
+                waiting = waiting[end:]
+                break
+            except UnicodeDecodeError:
+                continue
+        else:
+            shown.append("")
+    return shown
+
+
+def bicubic_to_the_corners(positions, old, new):
+    grid = positions[1:].T.reshape(1, -1, *old)
+    grid = F.interpolate(grid, size=new, mode="bicubic", align_corners=True)
+    return torch.cat([positions[:1], grid[0].flatten(1).T])
+
+
+def in_one_row(prompt, more, page):
+    return prompt // page + math.ceil(sum(more) / page)
+
+
+def after_attention_without_a_norm(x, attention, ffn, norm, mask):
+    x = x + attention(x, x, x, mask)
+    return x + ffn(norm(x))
+
+
 @pytest.mark.parametrize(
     ("name", "answer", "parts"),
     [
@@ -72,6 +113,11 @@ def rows_of_one_row(W, num_heads):
         ("score_gradient", only_the_first_product, ("only dweight",)),
         ("load_balance", without_a_tensor, ("gradient is cut off",)),
         ("neighbours_to_halves", rows_of_one_row, ("rearranged as one", "rows")),
+        ("multi_head", slices_of_features, ("its own slice",)),
+        ("shown_so_far", at_most_two_bytes_wait, ("what is complete waits",)),
+        ("resized_positions", bicubic_to_the_corners, ("bicubic", "corners")),
+        ("pages_taken", in_one_row, ("one row", "without the tokens of the begun page")),
+        ("parallel_block", after_attention_without_a_norm, ("comes after", "without its norm")),
     ],
 )
 def test_these_slips_have_names(name, answer, parts):
@@ -92,6 +138,7 @@ def test_these_slips_have_names(name, answer, parts):
         ("pipeline_bubble", 4 / 12, ("busy ones", "one stage too many")),
         ("best_without_order", 0.55, ("30 reviews",)),
         ("best_without_order", 0.75, ("equally large",)),
+        ("peak_learning_rate", 1024**0.5 * 4000**-0.5, ("minus of one exponent",)),
     ],
 )
 def test_these_numbers_have_names(name, typed, parts):
@@ -132,3 +179,12 @@ def test_what_torch_takes_for_rounding_is_no_influence_to_be_missed():
         return torch.stack(columns, dim=1)
 
     assert check("influence", compared_by_isclose)
+
+
+def test_a_length_that_counts_is_not_put_down_to_a_lost_sign():
+    def pressed_together(queries, keys):
+        return 5 * torch.tanh(queries @ F.normalize(keys, dim=-1).mT)
+
+    said = str(check("fair_score", pressed_together))
+    assert "rises as the angle shrinks" in said
+    assert "is a sign dropped" not in said

@@ -1355,7 +1355,8 @@ def _what_a_score_keeps(answer, queries, keys):
         wrong(
             "an opposite key scores like one in the direction of the query",
             "score",
-            "Property 3: an angle of 180 degrees is the widest of all; is a sign dropped?",
+            "Property 3: the score falls until the angle is 180 degrees, the widest: keep signs, "
+            "and let no two angles run into one score.",
             sign="dropped",
         ),
     ],

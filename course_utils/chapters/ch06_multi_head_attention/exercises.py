@@ -423,6 +423,10 @@ def _multi_head(
         W_q, W_k, W_v = W_q.T, W_k.T, W_v.T
     if order in ("xWT", "W_o"):
         W_o = W_o.T
+    if project == "slices":
+        size = len(W_q) // num_heads
+        own = torch.block_diag(*(torch.ones(size, size) for _ in range(num_heads)))
+        W_q, W_k, W_v = W_q * own, W_k * own, W_v * own
     joined_queries = queries
     queries, keys, values = _SOURCES[source](queries, keys, values)
     q = queries @ W_q if project != "not q" else queries
@@ -630,6 +634,7 @@ _LAYER_MISTAKES = [
         "x.shape[1].",
         {"layout": "size left open"},
         steps="of the queries",
+        layout="right",
     ),
 ]
 
@@ -661,6 +666,12 @@ def _matrices(seed, d_model):
             "Queries, keys and values are all projected with W_q.",
             {"shared": "all"},
             shared="qkv",
+        ),
+        wrong(
+            "each head projects its own slice of the features",
+            "projection",
+            "Every head reads all the features: project first, then split.",
+            project="slices",
         ),
         wrong(
             "queries and keys share one weight",

@@ -1354,7 +1354,7 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
         wrong(
             "the code ends",
             "position",
-            "Property 5: from some position on all codes are the same.",
+            "Property 5: positions that nobody trained need codes of their own, not one for all.",
             ends=True,
         ),
         wrong(

@@ -1830,8 +1830,8 @@ def _parallel(
         return attention(z, z, z, mask)
 
     if form == "one after the other":
-        x = x + attend(read)
-        return x + ffn(norm(x))
+        x = x + attend(x if attention_reads == "x" else read)
+        return x + ffn(x if network_reads == "x" else norm(x))
     if form == "network reads attention":
         return x + ffn(attend(read))
     if form == "post-norm":
@@ -1885,10 +1885,8 @@ def _parallel_in_place(x, attention, ffn, norm, mask):
         wrong(
             "the network comes after attention",
             "block order",
-            "That is the pre-norm block of the chapter; here both read the same norm of x.",
+            "Here both read the same norm of x; the block of the chapter goes on from the sum.",
             form="one after the other",
-            attention_reads="norm",
-            network_reads="norm",
             stream="x",
         ),
         wrong(
@@ -2293,9 +2291,9 @@ def _some_tokens(seed, *shape):
     **An open task**: many norms are right, and only what is asked here is checked. Write a norm of
     your own, without γ and β: (1) what it makes of a token depends on no other token of the
     sentence and (2) on no other sentence of the batch; (3) a token that is 100 times as large comes
-    out the same; (4) the root mean square of what comes out lies between 0.3 and 3, for d = 16 and
-    32; (5) a token of zeros gives finite numbers; (6) x and -x come out different; (7) it is not
-    the LayerNorm of this chapter.
+    out the same; (4) the root mean square of what comes out lies between 0.3 and 3, for random
+    tokens of d = 16 and 32; (5) a token of zeros gives finite numbers; (6) x and -x come out
+    different; (7) it is not the LayerNorm of this chapter.
     """,
     reference=_own_norm,
     play=_what_holds,

@@ -837,6 +837,14 @@ def _peak(*, width=1024, of_width=-0.5, of_steps=-0.5):
                 of_width=0.5,
                 of_steps=0.5,
             ),
+            wrong(
+                "the minus of one exponent is lost",
+                "learning rate",
+                "x^-0.5 is one over the root of x, for the width and for the steps.",
+                {"of_width": -0.5, "of_steps": 0.5},
+                of_width=0.5,
+                of_steps=-0.5,
+            ),
         ),
     ],
     hints=[

@@ -1737,8 +1737,8 @@ def play_pattern(answer, num_tokens):
         wrong("two layers do not reach the beginning", "locality",
               "Two layers of a window alone reach two windows back.", form="window"),
         wrong("some earlier tokens are out of reach", "locality",
-              "The ends are connected, but not all pairs. The first tokens are no hubs in a causal "
-              "model: a hub has to come later than what it passes on.",
+              "Two layers have to connect all pairs, not the ends alone. The first tokens are no "
+              "hubs in a causal model: a hub has to come later than what it passes on.",
               {"form": "globals"}, form="first"),
         wrong("blocks are handed on by their first token", "locality",
               "In a causal model the first token of a block has not heard of the rest of it: let "
