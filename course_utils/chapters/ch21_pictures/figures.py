@@ -1,5 +1,9 @@
-"""Diagram of a vision Transformer: from a picture to words, and to an answer."""
+"""Diagram of a vision Transformer, and the charts of the race against a convolutional net."""
 
+import torch
+
+from course_utils.chapters.ch21_pictures.helpers import alike
+from course_utils.viz import plot_curves, show_heatmaps
 from course_utils.viz.canvas import FAINT, LEARNED, RESULT, SMALL, STEP, VALUE, Canvas, tint
 from course_utils.viz.drawings import Drawing
 
@@ -37,12 +41,56 @@ def picture_to_words():
     return sheet
 
 
+_QUESTIONS = ("shape", "quarter")
+
+
+def _mean(runs, name, number):
+    """(measurements, 4): the mean of the seeds."""
+    return torch.stack([c for (who, n, _), c in runs.items() if (who, n) == (name, number)]).mean(0)
+
+
+def draw_ends(runs, names=("Transformer", "net")):
+    """Shares of right answers at the end over the number of pictures; dots are single runs.
+
+    runs: (name, pictures, seed) -> (measurements, 4).
+    """
+    numbers = sorted({number for _, number, _ in runs})
+    for column, question in enumerate(_QUESTIONS, start=2):
+        means, dots = {}, {}
+        for name in names:
+            means[name] = [_mean(runs, name, n)[-1, column].item() for n in numbers]
+            mine = [(n, c[-1, column].item()) for (who, n, _), c in runs.items() if who == name]
+            dots[f"{name}, one run"] = tuple(zip(*mine, strict=True))
+        plot_curves(numbers, means, "training pictures", "share right, held out",
+                    f"which {question}", log="x", points=dots, ylim=(0.2, 1.05))  # fmt: skip
+
+
+def draw_way(runs, number, question, axis, names=("Transformer", "net")):
+    """Shares of right answers with so many pictures, over "updates" or "seconds"."""
+    across, column = ("updates", "seconds").index(axis), 2 + _QUESTIONS.index(question)
+    means = {name: _mean(runs, name, number) for name in names}
+    plot_curves(None, {name: (m[:, across].tolist(), m[:, column].tolist())
+                       for name, m in means.items()},
+                axis, "share right, held out", f"which {question}", ylim=(0.2, 1.05),
+                figsize=(5.2, 2.8))  # fmt: skip
+
+
+def draw_alike(model):
+    """For each of 16 patches the cosines of its learned position with all others."""
+    show_heatmaps(alike(model).reshape(4, 4, 4, 4), "Column", "Row", signed=True,
+                  titles=[f"column {c}" for c in range(4)],
+                  row_titles=[f"row {r}" for r in range(4)],
+                  xticklabels=range(4), yticklabels=range(4), annotate=False, figsize=(6.4, 6.4),
+                  value_name="cosine", alt="16 panels in a grid of 4 by 4, one a patch: the cosine "
+                  "of its learned position with those of all patches. Each is 1 with itself; what "
+                  "the others are on average is printed below.")  # fmt: skip
+
+
 FIGURES = {
     "picture_to_words.svg": Drawing(
         picture_to_words,
-        "A picture in sixteen patches, numbered row by row; five of them hold a cross. One linear "
-        "map makes a word of each. A class token stands before the sixteen words, a learned "
-        "position is added to each of the seventeen, encoder blocks follow, and the answer is read "
-        "from the class token alone.",
+        "A picture in sixteen patches, five of which hold a cross. One linear map makes a word of "
+        "each. A class token goes first, a learned position is added to each of the seventeen, "
+        "encoder blocks follow, and the answer is read from the class token.",
     ),
 }
