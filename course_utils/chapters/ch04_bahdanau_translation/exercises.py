@@ -427,13 +427,13 @@ def token_loss(logits, targets, pad):
 
 
 def fit(queries, keys):
-    """The score function that the probes hand over: (B, 1, n), (B, S, n) -> (B, 1, S)."""
+    """The score function that the probes hand over: (B, 1, n), (B, Ts, n) -> (B, 1, Ts)."""
     weight = torch.linspace(-1.0, 1.0, queries.shape[-1])
     return torch.tanh(queries[:, :, None] + 2.0 * keys[:, None]) @ weight
 
 
 def low_scores(queries, keys):
-    """Another score function of the probes, far below 0: (B, 1, n), (B, S, n) -> (B, 1, S)."""
+    """Another score function of the probes, far below 0: (B, 1, n), (B, Ts, n) -> (B, 1, Ts)."""
     return far_below(len(keys), 1, keys.shape[1])
 
 
@@ -449,7 +449,7 @@ def _context(
         "first sentence": hidden[:, 0],
         "last encoder output": outputs[:, -1],
     }[query]  # fmt: skip
-    scores = score(asked[:, None], outputs)[:, 0]  # (B, S)
+    scores = score(asked[:, None], outputs)[:, 0]  # (B, Ts)
     positions = torch.arange(outputs.shape[1])
     limit = lengths[:, None]
     if length != "own":
@@ -476,7 +476,7 @@ def _context(
     if hide == "after":
         weights = weights * visible
     averaged = outputs if values == "outputs" else asked[:, None]
-    parts = weights[..., None] * averaged  # (B, S, n)
+    parts = weights[..., None] * averaged  # (B, Ts, n)
     context = {"flat": parts.sum(1), "unsummed": parts, "mean": parts.mean(1)}
     return context["flat"][:, None] if shape == "with step" else context[shape]
 
@@ -621,8 +621,8 @@ def _context(
     ],
     hints=[
         "The query needs an axis for the single step: (B, 1, n).",
-        "score gives (B, 1, S). Hide the padding before the softmax.",
-        "Weights (B, 1, S) @ outputs (B, S, n) adds up over the source; one axis is left over.",
+        "score gives (B, 1, Ts). Hide the padding before the softmax.",
+        "Weights (B, 1, Ts) @ outputs (B, Ts, n) adds up over the source; one axis is left over.",
     ],
     right_variants=[
         lambda h, e, n, f: torch.einsum(
@@ -645,18 +645,18 @@ def _context(
 def decoder_context(hidden, outputs, lengths, score):
     """The context of one decoder step.
 
-    hidden: (layers, B, n) state of the decoder, outputs: (B, S, n) of the encoder,
-    lengths: (B,) of the source, each from 1 to S,
-    score(queries (B, 1, n), keys (B, S, n)) -> (B, 1, S). Returns (B, n).
+    hidden: (layers, B, n) state of the decoder, outputs: (B, Ts, n) of the encoder,
+    lengths: (B,) of the source, each from 1 to Ts,
+    score(queries (B, 1, n), keys (B, Ts, n)) -> (B, 1, Ts). Returns (B, n).
     """
-    scores = score(hidden[-1][:, None], outputs)  # (B, 1, S)
-    visible = torch.arange(outputs.shape[1]) < lengths[:, None, None]  # (B, 1, S)
+    scores = score(hidden[-1][:, None], outputs)  # (B, 1, Ts)
+    visible = torch.arange(outputs.shape[1]) < lengths[:, None, None]  # (B, 1, Ts)
     weights = torch.softmax(scores.masked_fill(~visible, -math.inf), dim=-1)
     return (weights @ outputs)[:, 0]
 
 
 def attend(query, outputs):
-    """The attention that the probes hand over: (B, n), (B, S, n) -> context (B, n)."""
+    """The attention that the probes hand over: (B, n), (B, Ts, n) -> context (B, n)."""
     weights = torch.softmax((outputs @ query[..., None]).squeeze(-1), dim=-1)
     return (weights[:, None] @ outputs)[:, 0]
 
@@ -866,9 +866,9 @@ def play_run(answer, inputs, state, outputs, attend, cell):
 def run_decoder(inputs, state, outputs, attend, cell):
     """All states of a recurrent decoder with attention.
 
-    inputs: (B, T, e), state: (B, n) before the first step, outputs: (B, S, n) of the encoder,
+    inputs: (B, Tt, e), state: (B, n) before the first step, outputs: (B, Ts, n) of the encoder,
     attend(query (B, n), outputs) -> context (B, n), cell(x (B, n + e), state (B, n)) -> new state.
-    Returns the states after each step, (B, T, n).
+    Returns the states after each step, (B, Tt, n).
     """
     states = []
     for t in range(inputs.shape[1]):

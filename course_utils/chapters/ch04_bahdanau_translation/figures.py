@@ -108,10 +108,7 @@ def bahdanau_step():
 FIGURES = {
     "bahdanau_step.svg": Drawing(
         bahdanau_step,
-        "One step of the Bahdanau decoder. The encoder's outputs h1 to h4 for i'm home . <eos> are "
-        "keys and values, the decoder's last state is the query; additive attention gives each a "
-        "weight, about 1/4 before training. Their weighted sum, the context, goes with the "
-        "embedding of suis through the GRU. From state, context and embedding the linear layer "
-        "gives the logits of the next word, chez.",
+        "One step of the decoder: additive attention over h1 to h4 gives the context; with suis it "
+        "goes through GRU and linear layer, which says chez.",
     ),
 }
