@@ -188,3 +188,17 @@ def test_a_length_that_counts_is_not_put_down_to_a_lost_sign():
     said = str(check("fair_score", pressed_together))
     assert "rises as the angle shrinks" in said
     assert "is a sign dropped" not in said
+
+
+def test_a_loop_that_rounding_keeps_going_far_away_is_no_mistake():
+    def best_swap_first(logits):
+        chosen, rows = torch.arange(len(logits)) % logits.shape[1], torch.arange(len(logits))
+        while True:
+            own, crossed = logits[rows, chosen], logits[:, chosen]
+            gain = crossed + crossed.T - own[:, None] - own
+            if gain.max() <= 1e-6:
+                return chosen
+            i, j = divmod(int(gain.argmax()), len(chosen))
+            chosen[i], chosen[j] = int(chosen[j]), int(chosen[i])
+
+    assert check("fair_router", best_swap_first)

@@ -1284,6 +1284,19 @@ def _in_turn(logits):
     return chosen
 
 
+def _best_swaps(logits):
+    """The best swap first; an error where rounding alone, above 1e-6, goes on swapping."""
+    chosen, own = torch.arange(len(logits)) % logits.shape[1], torch.arange(len(logits))
+    for _ in range(500):
+        got, other = logits[own, chosen], logits[:, chosen]
+        gain = other + other.T - got[:, None] - got
+        if gain.max() <= 1e-6:
+            return chosen
+        i, j = divmod(gain.argmax().item(), len(chosen))
+        chosen[[i, j]] = chosen[[j, i]]
+    raise ValueError("the loop does not end")
+
+
 _SLOPE = 0.01 * torch.arange(24)[:, None] * torch.arange(6)  # no two logits are equal
 
 
@@ -1357,6 +1370,7 @@ def _even_router(logits, *, start="in turn", swaps=True, form="whole"):
         lambda z: _improve(z, torch.arange(len(z)) % z.shape[1], 1000),
         lambda z: _improve(z, _in_turn(-z), 1000),
         lambda z: _improve(z, _in_turn(z.flip(0)).flip(0), 1000),
+        _best_swaps,
     ],
 )
 def fair_router(logits):
