@@ -11,7 +11,7 @@ CHANGES = [
     ("c09-build", "(1, 2)", "(2, 1)"),
     ("c09-build", "set_seed(0)", "set_seed(1)"),
     ("c09-model", "table(tokens) * math.sqrt(table.embedding_dim)", "table(tokens)"),
-    ("c09-blocks", "nn.ReLU()", "nn.GELU()"),
+    ("c09-encoder-block", "nn.ReLU()", "nn.GELU()"),
     ("c09-train", "peak=2.5e-3", "peak=2.5e-2"),
     ("c09-train", "batch_size=32", "batch_size=128"),
     ("c09-train", "epochs=1", "epochs=2"),
