@@ -6,8 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_utils.checker import check
+from course_utils.checker import catalogue, check
 from course_utils.checker.exercise import REGISTRY
+from course_utils.checker.resized import sums_to_one
 
 
 def one_softmax_over_the_queries(scores, mask):
@@ -202,3 +203,11 @@ def test_a_loop_that_rounding_keeps_going_far_away_is_no_mistake():
             chosen[i], chosen[j] = int(chosen[j]), int(chosen[i])
 
     assert check("fair_router", best_swap_first)
+
+
+def test_weights_of_probes_are_weights_throughout():
+    for exercise in catalogue():
+        for column in zip(*exercise.probes):
+            tensors = [x for x in column if isinstance(x, torch.Tensor) and x.numel()]
+            shares = [sums_to_one(x) for x in tensors if x.is_floating_point() and x.dim()]
+            assert all(shares) or sum(shares) <= len(shares) / 2, exercise.name

@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 
 from course_utils.checker.common import mixed_up
 from course_utils.checker.exercise import exercise, wrong
@@ -176,8 +177,9 @@ def _back(
     return result.mean(-1, keepdim=True).expand_as(result) if heads == "mean" else result
 
 
-def _maps(seed, *shape):
-    return draw(seed, shape, scale=1.5)[0].softmax(-1)
+def _maps(seed, *shape, least=0.0):
+    maps = draw(seed, shape, scale=1.5)[0].softmax(-1)
+    return F.normalize(maps.where(maps >= least, 0.0), p=1, dim=-1)
 
 
 @exercise(
@@ -195,7 +197,7 @@ def _maps(seed, *shape):
         (_maps(0, 1, 2, 4, 4), 1),
         (_maps(1, 2, 2, 5, 5), 1),
         (_maps(2, 3, 2, 7, 7), 2),
-        (_maps(3, 2, 2, 6, 6).masked_fill(_maps(3, 2, 2, 6, 6) < 0.15, 0.0), 1),  # rows with zeros
+        (_maps(3, 2, 2, 6, 6, least=0.15), 1),  # rows with zeros
     ],
     mistakes=[
         wrong(
