@@ -24,7 +24,7 @@ CHANGES = [
     ("c18-clock", "1, 4, 1024, 64", "1, 4, 200, 64"),
     ("c18-pages", "PAGE = 4", "PAGE = 1"),
     ("c18-pages", "PAGE = 4", "PAGE = 100"),
-    ("c18-pages", "zeros(64, PAGE", "zeros(3, PAGE"),
+    ("c18-pages", "zeros(64, PAGE", "zeros(16, PAGE"),
     ("c18-fork", "SHARED = 11", "SHARED = 8"),
     ("c18-quantise", "bits=8", "bits=4"),
     ("c18-bits", "(8, 6, 5, 4, 3, 2)", "(8, 2)"),
