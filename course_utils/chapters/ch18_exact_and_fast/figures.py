@@ -55,7 +55,7 @@ def _part(colour, active):
 FIGURES = {
     "tiles_of_attention.svg": Drawing(
         tiles_of_attention,
-        "Tiles of queries and keys; along a row output, maximum and sum are carried from tile to "
-        "tile.",
+        "Tiles of queries and keys. Along a row of tiles the output, the maximum and the sum of "
+        "what was seen so far are carried from tile to tile.",
     ),
 }
