@@ -1345,7 +1345,7 @@ def _ahead(kept, cost, most, *, tokens="all", time="both", first=0, last=0, rate
             "drafts": sum(kept**i for i in range(1, k + 1)),
             "independent": 1 + k * kept,
             "every": k + 1,
-            "the last": 1 + kept**k,
+            "the last": 1 + kept**k * (k > 0),
         }[tokens]
         spent = {"large": 1.0, "drafts": k * cost or 1.0, "once": 1 + cost * (k > 0)}.get(
             time, 1 + k * cost
