@@ -1,6 +1,7 @@
-"""Diagram of byte-pair encoding: how two words grow from their bytes."""
+"""How two words grow from their bytes, and what the size of a vocabulary changes."""
 
 from course_utils.text.byte_pairs import BytePairs, split_words
+from course_utils.viz import plot_curves
 from course_utils.viz.canvas import FAINT, SMALL, Canvas
 from course_utils.viz.drawings import Drawing
 from course_utils.viz.style import BLUE, ORANGE
@@ -49,6 +50,20 @@ def token_merges():
         _grow(sheet, word, merges, left, shared)
     sheet.text(4, 0.3, "bytes; the number beside a piece is that of its merge", SMALL, FAINT)
     return sheet
+
+
+def draw_sizes(sizes, scores, words_at):
+    """BLEU over the entries of the vocabulary: the mean of the seeds, and each seed as a dot.
+
+    scores: name -> BLEU of each seed, for the sizes and "words", whose list has `words_at` entries.
+    """
+    means = [sum(scores[size]) / len(scores[size]) for size in sizes]
+    dots = [(size, score) for size in sizes for score in scores[size]]
+    words = [(words_at, score) for score in scores["words"]]
+    points = {"each seed": tuple(zip(*dots)), "words": tuple(zip(*words))}
+    plot_curves(
+        sizes, {"pieces": means}, "entries of the vocabulary", "BLEU", log="x", points=points
+    )
 
 
 FIGURES = {
