@@ -235,8 +235,7 @@ def _next(
             pairs = list(dict.fromkeys(pairs))
         for pair in pairs[:-1] if count == "but the last" else pairs:
             pair = tuple(sorted(pair)) if order == "any" else pair
-            before = counts[pair] if weight != "the last word" else 0
-            counts[pair] = before + (1 if weight == "one" else often)
+            counts[pair] += 1 if weight == "one" else often
     best = (min if pick == "least" else max)(counts.values())
     tied = [pair for pair, n in counts.items() if n == best]
     chosen = {"smaller": min(tied), "larger": max(tied), "first": tied[0], "last": tied[-1]}[tie]
@@ -317,14 +316,6 @@ def _next(
             "off by one",
             "Of n ids the last pair begins at n - 2: let the loop run over range(n - 1).",
             count="but the last",
-        ),
-        wrong(
-            "counts are overwritten, not added up",
-            "counting",
-            "A pair may stand in several words, and several times in one: add to what was counted.",
-            weight="the last word",
-            across=False,
-            count="each",
         ),
         wrong(
             "overlapping neighbours are left out",
