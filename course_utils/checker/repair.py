@@ -18,11 +18,12 @@ from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.left_over import what_is_left
 from course_utils.checker.one_change import EACH, NUMBER, job, least, place
 from course_utils.checker.runner import outcome, play_batch
+from course_utils.checker.slips_of_lines import BLOCK, LINE
 from course_utils.checker.widen import drawn, widened
 
 _RUNS = 0.12  # of computing, for one that is right on all inputs
 _LEAST = 12  # inputs: on fewer a change may be right by chance
-_LINE, _CONDITION = "this line is too many", "a part of the condition is too many"
+_CONDITION = "a part of the condition is too many"
 _STEP, _OPERATION = "a step is too many", "another operation is due"
 _COPY = "a step is missing (a copy)"
 _FACTOR = "a step is missing (a factor"  # moves a comparison past what was tried, for any reason
@@ -129,7 +130,7 @@ def _left_out(good: list[Edit], code: Code) -> list[Edit]:
     return [
         e
         for e in code.edits(1)
-        if (e.words in (_LINE, _CONDITION) and changed & {id(n) for n in ast.walk(e.node)})
+        if (e.words in (LINE, BLOCK, _CONDITION) and changed & {id(n) for n in ast.walk(e.node)})
         or (e.words == _STEP and id(e.node) in operations)
     ]
 

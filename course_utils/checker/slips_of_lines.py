@@ -3,13 +3,15 @@
 import ast
 from collections.abc import Iterator
 
+LINE, BLOCK = "this line is too many", "this line and what is under it are too many"
+
 
 def statements(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt, list[ast.stmt]]]:
     """A statement too many, too early, too deep, or under another condition."""
     for i, s in enumerate(body):
         before, after = body[:i], body[i + 1 :]
         if not isinstance(s, ast.Return) and not is_docstring(s):
-            yield "this line is too many", s, before + after
+            yield BLOCK if hasattr(s, "body") else LINE, s, before + after
         if after and not isinstance(after[0], ast.Return):
             yield "this line and the next are exchanged", s, [*before, after[0], s, *after[1:]]
         if isinstance(s, (ast.Break, ast.Continue)):

@@ -257,7 +257,7 @@ def _first_left_out(weights, budget):
 @pytest.mark.parametrize(
     ("name", "answer", "words"),
     [
-        ("own_linears", _one_bias, "this line is too many"),
+        ("own_linears", _one_bias, "too many"),
         ("kept_by_bets", _first_left_out, "a part of the condition is too many"),
     ],
 )

@@ -1334,9 +1334,9 @@ def _even_router(logits, *, start="in turn", swaps=True, form="whole"):
         (draw(21, (10, 3))[0] + torch.tensor([0.0, 1.0, 0.0]),),
     ],
     edges=[
+        ("with logits that are all below 0", (draw(22, (9, 4))[0] - 5,)),
         # wherever one begins, on one of them two tokens still gain after three rounds
         *(("with 24 tokens", (draw(seed, (24, 6))[0] + _SLOPE,)) for seed in (14, 81, 96)),
-        ("with logits that are all below 0", (draw(22, (9, 4))[0] - 5,)),
     ],
     mistakes=[
         wrong(

@@ -575,9 +575,10 @@ def _partners(
         "none": ~harmless[:, None] & ~harmless,
     }[alone]
     sums = loss.diagonal()[:, None] + loss.diagonal() - zero
+    worse = torch.maximum(loss.diagonal()[:, None], loss.diagonal())
     highest = {
         "allowed": zero + allowed, "sums": sums, "sums and allowed": sums + allowed,
-        "twice": zero + 2 * allowed, "allowed alone": allowed,
+        "twice": zero + 2 * allowed, "allowed alone": allowed, "worse": worse + allowed,
     }[limit]  # fmt: skip
     pair = loss <= highest if together == "harmless" else loss > highest
     found = single & pair & ~torch.eye(len(loss), dtype=torch.bool)
@@ -606,14 +607,14 @@ def _pair_losses(base, alone, pairs):
     """,
     reference=_partners,
     probes=[
-        (*_pair_losses(0.5, [0.5, 0.9, 0.5], {(0, 1): 1.0, (0, 2): 0.55, (1, 2): 1.0}), 0.1),
+        (*_pair_losses(0.5, [0.5, 0.9, 0.5], {(0, 1): 1.2, (0, 2): 0.55, (1, 2): 1.2}), 0.1),
         (*_pair_losses(1.0, [1.05, 1.08, 2.0], {(0, 1): 3.0, (0, 2): 2.1, (1, 2): 2.0}), 0.2),
         (
             *_pair_losses(
                 1.0,
                 [1.1, 1.1, 1.05, 1.6],
                 {
-                    (0, 1): 1.19, (0, 2): 1.13, (0, 3): 1.6, (1, 2): 2.5, (1, 3): 1.9, (2, 3): 1.62,
+                    (0, 1): 1.19, (0, 2): 1.13, (0, 3): 1.6, (1, 2): 1.27, (1, 3): 1.9, (2, 3): 1.62,
                 },
             ),
             0.15,
@@ -623,7 +624,7 @@ def _pair_losses(base, alone, pairs):
                 0.2,
                 [0.9, 0.8, 0.22, 0.25],
                 {
-                    (0, 1): 2.5, (0, 2): 0.9, (0, 3): 1.0, (1, 2): 0.8, (1, 3): 0.8, (2, 3): 0.26,
+                    (0, 1): 2.5, (0, 2): 0.9, (0, 3): 1.1, (1, 2): 0.8, (1, 3): 0.8, (2, 3): 0.26,
                 },
             ),
             0.1,
@@ -631,7 +632,7 @@ def _pair_losses(base, alone, pairs):
         (*_pair_losses(1.0, [0.5, 1.1, 0.7], {(0, 1): 3.0, (0, 2): 0.25, (1, 2): 2.0}), 0.2),
         (*_pair_losses(0.05, [0.1, 0.2, 0.3], {(0, 1): 0.53, (0, 2): 0.7, (1, 2): 0.2}), 0.5),
         (*_pair_losses(0.5, [1.0, 0.9, 0.55], {(0, 1): 0.55, (0, 2): 1.0, (1, 2): 0.9}), 0.1),
-        (*_pair_losses(0.5, [0.5, 0.5, 0.9], {(0, 1): 0.65, (0, 2): 1.0, (1, 2): 0.95}), 0.1),
+        (*_pair_losses(0.5, [0.5, 0.5, 0.9], {(0, 1): 0.65, (0, 2): 1.1, (1, 2): 0.95}), 0.1),
     ],
     edges=[
         (
@@ -692,6 +693,12 @@ def _pair_losses(base, alone, pairs):
             "Asked is whether together they are harmless: at most base + allowed, or not.",
             {"limit": "sums and allowed"},
             limit="sums",
+        ),
+        wrong(
+            "together is compared with the worse of the two alone",
+            "importance",
+            "A rise is a rise from `base`, for a pair as for one head.",
+            limit="worse",
         ),
         wrong(
             "a pair is allowed twice as much",
