@@ -1,6 +1,6 @@
 """An answer that does not come back: on the usual inputs, or only on a further one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor
@@ -9,7 +9,8 @@ from course_utils.checker.runner import Run, Session
 from course_utils.checker.shown import number
 from course_utils.checker.verdict import Case, Verdict
 
-NEVER_ENDS = "it did not come back there: does a loop never stop?"
+_LOOP = "does a loop never stop?"
+NEVER_ENDS = f"it did not come back there: {_LOOP}"
 _SLOWER = 30  # times, which only a loop without an end makes on an input of the same size
 _LEAST = 0.5  # seconds of computing
 
@@ -19,13 +20,13 @@ def out_of_time(session: Session, args: tuple, seconds: float) -> Verdict:
     if session.interrupted:
         facts = ["you interrupted it"]
     else:
-        facts = [f"it did not end within {number(float(seconds))} seconds: does a loop never stop?"]
+        facts = [f"it did not end within {number(float(seconds))} seconds: {_LOOP}"]
     if session.stuck:
         facts.append("it still runs, in code that cannot be stopped; it ends with the kernel")
     return Verdict("time", facts=tuple(facts), case=Case(args, None, None), printed=session.printed)
 
 
-def hangs(known: Sequence[tuple[tuple, Run]], args: tuple, cut: Run) -> bool:
+def hangs(known: Iterable[tuple[tuple, Run]], args: tuple, cut: Run) -> bool:
     """Whether the run that was cut off would never have ended, as far as can be told.
 
     Slow is no fault. A loop over all pairs takes four times as long on twice the numbers: it hangs

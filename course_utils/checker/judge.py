@@ -133,10 +133,9 @@ class _Judge(Examined):
         further = widened(exercise)
         inputs = [args for _, args in further]
         runs = self._runs(inputs)
-        if runs and runs[-1].timed_out:
-            words, args = further[len(runs) - 1]
-            known = [*zip(exercise.probes, self.session.runs), *zip((a for _, a in further), runs)]
-            if hangs(known[:-1], args, runs.pop()):
+        if cut := runs.pop() if runs and runs[-1].timed_out else None:
+            words, args = further[len(runs)]
+            if hangs(zip([*exercise.probes, *inputs], [*self.session.runs, *runs]), args, cut):
                 self.facts += [f"it is right on the usual inputs, but not {words}", NEVER_ENDS]
                 return self._wrong(Case(args, None, None), "time")
         wrong, right = [], [*exercise.probes]
@@ -175,8 +174,10 @@ class _Judge(Examined):
         found = gap(due, run.value)
         words = "on this one" if own_arguments(self.exercise, args) else words
         self.facts.append(f"it is right on the usual inputs, but not {words}")
-        lacking = what_does_not_hold(self.exercise, [run.value]) or [found.fact]
-        self.facts += error_facts(run) if isinstance(run.value, Raised) else lacking
+        if isinstance(run.value, Raised):
+            self.facts += error_facts(run)
+        else:
+            self.facts += what_does_not_hold(self.exercise, [run.value]) or [found.fact]
         if not found.fact and self._is_right_in_float64(args):
             self.facts.append("in float64 it comes out right there: float32 loses the digits")
         change = self._repaired(args)
