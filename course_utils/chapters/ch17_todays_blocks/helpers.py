@@ -7,12 +7,12 @@ from collections import Counter
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from course_utils.text.batches import pad
 from course_utils.text.small_world import small_world
 from course_utils.text.text import tokenize
 from course_utils.text.vocab import Vocab
+from course_utils.training.steps import update
 
 BATCH, WARMUP = 64, 15  # sentences an update, updates in which the learning rate rises
 
@@ -61,11 +61,7 @@ def fit(model, train_ids, held, *, updates, every, rate, seed, balance):
         if hasattr(model.block.ffn, "balance"):
             loss = loss + balance * model.block.ffn.balance
         share = min((step + 1) / WARMUP, (updates - step) / max(1, updates - WARMUP))
-        optimizer.param_groups[0]["lr"] = rate * share
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        update(loss, optimizer, lr=rate * share, step=step + 1)
         seconds += time.process_time() - began
     return torch.tensor(seen)
 
