@@ -10,6 +10,7 @@ from PIL import Image
 from course_utils.environment import ROOT
 
 NAME = "03_scoring_functions.ipynb"
+HEATMAP = 'show_heatmaps(scores, titles=["scores"]'
 OPENED = "02_masked_softmax.ipynb"  # and never run
 
 
@@ -29,9 +30,9 @@ def address(scratch):
 
 @pytest.fixture(scope="module")
 def lesson(browser, address):
-    """The notebook, open and with all its cells run."""
+    """The notebook, open and with its first cells run, down to a heatmap."""
     with open_notebook(browser, address, NAME, viewport={"width": 1366, "height": 900}) as lab:
-        lab.run_all()
+        lab.run_down_to(HEATMAP)
         yield lab
 
 
@@ -59,7 +60,7 @@ def colours(png):
 
 
 def test_heatmaps_are_drawn(lesson):
-    cell = lesson.go_to('show_heatmaps(scores, titles=["scores"]')
+    cell = lesson.go_to(HEATMAP)
     pictures = cell.locator(".jp-OutputArea-output img")
     expect(pictures).to_have_count(2)
     assert colours(pictures.first.screenshot()) > 100

@@ -192,12 +192,22 @@ class Lab:
 
     def run_all(self):
         """Run all cells, and wait for the last one; fails for a cell that stops with an error."""
+        self._run("notebook:run-all-cells")
+
+    def run_down_to(self, text):
+        """Run the cells from the first one to the code cell with this text; fails as above."""
+        self.go_to(text)
+        self.page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex += 1")
+        self._run("notebook:run-all-above")
+
+    def _run(self, command):
         self.wait_until("panel?.sessionContext?.session?.kernel?.status === 'idle'")
         self.page.evaluate(
-            "() => { window.jupyterapp.commands.execute('notebook:run-all-cells')"
-            ".then(() => { window.allCellsRan = true; }); }"
+            "command => { window.jupyterapp.commands.execute(command)"
+            ".then(() => { window.cellsRan = true; }); }",
+            command,
         )
-        self.page.wait_for_function("() => window.allCellsRan")
+        self.page.wait_for_function("() => window.cellsRan")
         errors = self.page.evaluate(
             """() => window.jupyterapp.shell.currentWidget.content.widgets
                 .flatMap(cell => cell.model.sharedModel.outputs ?? [])
