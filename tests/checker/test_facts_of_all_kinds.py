@@ -151,16 +151,25 @@ def test_a_module_that_cuts_part_of_the_gradient_off_is_not_right():
     assert "part of the gradient does not flow back" in str(result)
 
 
-def test_right_answers_have_the_gradient_that_is_due():
+@pytest.fixture
+def warnings_of_torch(recwarn):
+    """All of them, also those that torch gives once in a process."""
+    torch.set_warn_always(True)
+    yield recwarn
+    torch.set_warn_always(False)
+
+
+def test_right_answers_have_the_gradient_that_is_due(warnings_of_torch):
     known = 0
     for exercise in BY_NAME.values():
-        due = due_gradients(exercise) if exercise.kind != "value" else None
+        due = due_gradients.__wrapped__(exercise) if exercise.kind != "value" else None
         known += due is not None
         if due is not None:
             played = of_inputs(exercise.play)
             given = runner.outcome(played, exercise.solution, exercise.probes[-1], 0)
             assert cut_off(due, given) == ""
     assert known >= 30
+    assert not [str(w.message) for w in warnings_of_torch if issubclass(w.category, UserWarning)]
 
 
 # ---------------------------------------------------------------- right answers

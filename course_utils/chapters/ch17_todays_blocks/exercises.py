@@ -1081,7 +1081,7 @@ def _balance(p, chosen, *, times="E", visits="shares", what="product", mean="mea
 
 
 def _loss_and_gradient(answer, probabilities, chosen):
-    p = probabilities.clone().requires_grad_()
+    p = probabilities.detach().clone().requires_grad_()
     loss = answer(p, chosen)
     if isinstance(loss, torch.Tensor) and loss.requires_grad:
         loss.backward()
