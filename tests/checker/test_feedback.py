@@ -325,11 +325,12 @@ def test_errors_read_the_learners_line_and_call():
 
 
 def test_where_the_example_is_square_an_input_is_shown_where_the_slip_shows():
-    def untransposed(queries, keys, W_q, W_k, w_v):
+    def transposed(queries, keys, W_q, W_k, w_v):
+        W_q, W_k = W_q.T, W_k.T
         hidden = torch.tanh((queries @ W_q).unsqueeze(2) + (keys @ W_k).unsqueeze(1))
         return hidden @ w_v
 
-    text = str(check("additive_scores", untransposed))
+    text = str(check("additive_scores", transposed))
     assert "it stops with an error" in text
     assert "`W_q` (3, 2)" in text
 

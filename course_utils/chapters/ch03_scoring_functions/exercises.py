@@ -40,7 +40,7 @@ def _additive(
 ):
     if swapped:
         W_q, W_k = W_k, W_q
-    a, b = queries @ W_q.mT, keys @ W_k.mT
+    a, b = queries @ W_q, keys @ W_k
     if join != "same place":
         a, b = a[:, :, None], b[:, None]  # (B, Tq, 1, n), (B, 1, Tk, n)
     if curve_at == "parts":
@@ -66,13 +66,13 @@ def _additive_by_loops(queries, keys, W_q, W_k, w_v):
     for b in range(len(queries)):
         for i, q in enumerate(queries[b]):
             for j, k in enumerate(keys[b]):
-                scores[b, i, j] = torch.dot(w_v, torch.tanh(W_q.mv(q) + W_k.mv(k)))
+                scores[b, i, j] = torch.dot(w_v, torch.tanh(W_q.T.mv(q) + W_k.T.mv(k)))
     return scores
 
 
 def _additive_by_modules(queries, keys, W_q, W_k, w_v):
-    joined = torch.nn.Linear(W_q.shape[1] + W_k.shape[1], len(w_v), bias=False)
-    joined.weight.data = torch.cat([W_q, W_k], dim=1)
+    joined = torch.nn.Linear(W_q.shape[0] + W_k.shape[0], len(w_v), bias=False)
+    joined.weight.data = torch.cat([W_q, W_k]).T
     size = (len(queries), queries.shape[1], keys.shape[1], -1)
     pairs = torch.cat([queries[:, :, None].expand(size), keys[:, None].expand(size)], dim=-1)
     return (joined(pairs).tanh() * w_v).sum(-1)
@@ -85,14 +85,14 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
     difficulty=2,
     trains="additive scores, by broadcasting",
     text="""
-    The additive score $a(q, k) = w_v^\\top \\tanh(W_q q + W_k k)$ for every query and every key at
-    once. Queries and keys may have different sizes: that is what this score is for.
+    The additive score $a(q, k) = \\tanh(q\\, W_q + k\\, W_k)\\, w_v$ for every query and every key
+    at once. Queries and keys may have different sizes: that is what this score is for.
     """,
     reference=_additive,
     probes=[
         draw(31, (1, 1, 2), (1, 2, 2), (2, 2), (2, 2), (2,)),
-        draw(32, (2, 3, 4), (2, 5, 4), (6, 4), (6, 4), (6,)),
-        draw(33, (2, 3, 4), (2, 5, 2), (6, 4), (6, 2), (6,)),
+        draw(32, (2, 3, 4), (2, 5, 4), (4, 6), (4, 6), (6,)),
+        draw(33, (2, 3, 4), (2, 5, 2), (4, 6), (2, 6), (6,)),
     ],
     mistakes=[
         wrong(
@@ -117,13 +117,13 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
         wrong(
             "the tanh is applied to each part before adding",
             "score",
-            "Add W_q q and W_k k first, then tanh: otherwise query and key never meet inside it.",
+            "Add q W_q and k W_k first, then tanh: otherwise query and key never meet inside it.",
             curve_at="parts",
         ),
         wrong(
             "w_v is applied inside the tanh",
             "score",
-            "It weighs the features that the tanh has made; the tanh sees W_q q + W_k k.",
+            "It weighs the features that the tanh has made; the tanh sees q W_q + k W_k.",
             curve_at="weighed parts",
             reduce="w_v",
         ),
@@ -160,7 +160,7 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
         wrong(
             "key features are subtracted",
             "score",
-            "W_q q and W_k k are added.",
+            "q W_q and k W_k are added.",
             join="difference",
         ),
         wrong(
@@ -197,8 +197,8 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
         lambda q, k, A, B, v: torch.einsum(
             "bijn,n->bij",
             torch.tanh(
-                torch.einsum("bid,nd->bin", q, A).unsqueeze(2)
-                + torch.einsum("bjd,nd->bjn", k, B).unsqueeze(1)
+                torch.einsum("bid,dn->bin", q, A).unsqueeze(2)
+                + torch.einsum("bjd,dn->bjn", k, B).unsqueeze(1)
             ),
             v,
         ),
@@ -210,11 +210,11 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
 def additive_scores(queries, keys, W_q, W_k, w_v):
     """The score of every query for every key.
 
-    queries: (B, Tq, q), keys: (B, Tk, k), W_q: (n, q), W_k: (n, k), w_v: (n,).
+    queries: (B, Tq, q), keys: (B, Tk, k), W_q: (q, n), W_k: (k, n), w_v: (n,).
     Returns scores (B, Tq, Tk), before any softmax.
     """
-    query_features = queries @ W_q.T  # (B, Tq, n)
-    key_features = keys @ W_k.T  # (B, Tk, n)
+    query_features = queries @ W_q  # (B, Tq, n)
+    key_features = keys @ W_k  # (B, Tk, n)
     features = torch.tanh(query_features[:, :, None] + key_features[:, None])  # (B, Tq, Tk, n)
     return features @ w_v
 
@@ -524,8 +524,8 @@ def _causal_by_prefix(queries, keys, values):
     difficulty=3,
     trains="mask, scale and softmax in the right order",
     text="""
-    The same for a decoder: query `i` may look at keys `0` to `i` only. More than twenty ways of
-    getting this wrong are known to the check.
+    Scaled dot-product attention for a decoder: query `i` may look at keys `0` to `i` only. More
+    than twenty ways of getting this wrong are known to the check.
     """,
     reference=_causal,
     probes=[

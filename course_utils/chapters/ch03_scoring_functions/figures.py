@@ -1,7 +1,37 @@
-"""Diagrams of attention itself: look-up, pooling, scores, and the block."""
+"""Diagrams of a score and of the block of attention, and a chart: sums on the curve of tanh."""
 
+import numpy as np
+
+from course_utils.viz import display_figure, new_figure, use_course_style
 from course_utils.viz.canvas import KEY, LARGE, LEARNED, QUERY, SMALL, STEP, VALUE, Canvas
 from course_utils.viz.drawings import Drawing
+from course_utils.viz.style import BLUE, FAINT, VERMILION, write
+
+
+def draw_on_tanh(panels):
+    """The curve of tanh, once a panel, with two sums marked on it and the step between them.
+
+    panels: title -> (sum if the key lacks the feature, sum if it has it).
+    """
+    x, said = np.linspace(-4.5, 4.5, 181), []
+    with use_course_style():
+        figure, axes = new_figure(1, len(panels), (3.2 * len(panels), 2.9), sharey=True)
+        for ax, (title, (lacks, has)) in zip(np.atleast_1d(axes), panels.items(), strict=True):
+            low, high = np.tanh((lacks, has))
+            ax.plot(x, np.tanh(x), color=FAINT)
+            ax.plot((lacks, has), (low, low), color=FAINT, linestyle=":")
+            ax.annotate("", (has, high), (has, low), arrowprops={"arrowstyle": "<->"})
+            ax.plot(lacks, low, "s", color=VERMILION, label=f"lacks it: tanh({lacks:g})")
+            ax.plot(has, high, "o", color=BLUE, label=f"has it: tanh({has:g})")
+            ax.text(has - 0.2, (low + high) / 2, f"{high - low:.2f}", ha="right", va="center")
+            ax.set_ylim(-1.15, 1.75)
+            ax.grid(True)
+            ax.legend(loc="upper left", fontsize=8)
+            write(ax, "sum", "after tanh", title)
+            said.append(f"{title}: from {low:.2f} at {lacks:g} to {high:.2f} at {has:g}")
+    display_figure(
+        figure, f"tanh with two sums marked. {'; '.join(said)}.", f"{len(panels)} curves"
+    )
 
 
 def scoring_functions():
@@ -52,27 +82,27 @@ def scaled_dot_product_attention():
         y = 1.65 + i
         boxes.append(sheet.box(middle, y, name, STEP, 2.2, dashed=optional))
         sheet.text(5.15, y, note, SMALL, align="left")
-    sheet.arrow(q.top, (1.7, boxes[0].bottom[1]), text="(B, h, Tq, d)", side="left")
-    sheet.arrow(k.top, (3.3, boxes[0].bottom[1]), text="(B, h, Tk, d)")
+    sheet.arrow(q.top, (1.7, boxes[0].bottom[1]), text="(B, Tq, d)", side="left")
+    sheet.arrow(k.top, (3.3, boxes[0].bottom[1]), text="(B, Tk, d)")
     for lower, upper in zip(boxes, boxes[1:], strict=False):
-        sheet.arrow(lower.top, upper.bottom, text="(B, h, Tq, Tk)")
+        sheet.arrow(lower.top, upper.bottom, text="(B, Tq, Tk)")
     mix = sheet.box(3.6, 5.6, "MatMul", STEP, 3.4)
     sheet.text(5.45, 5.6, "a mixture of the values per query", SMALL, align="left")
-    sheet.arrow(boxes[-1].top, (middle, mix.bottom[1]), text="(B, h, Tq, Tk)")
-    sheet.arrow(v.top, (right, mix.bottom[1]), text="(B, h, Tk, d)", at=(right, 1.15))
-    sheet.arrow(mix.top, (3.6, 6.3), text="output (B, h, Tq, d)")
+    sheet.arrow(boxes[-1].top, (middle, mix.bottom[1]), text="(B, Tq, Tk)")
+    sheet.arrow(v.top, (right, mix.bottom[1]), text="(B, Tk, v)", at=(right, 1.15))
+    sheet.arrow(mix.top, (3.6, 6.3), text="output (B, Tq, v)")
     return sheet
 
 
 FIGURES = {
     "scoring_functions.svg": Drawing(
         scoring_functions,
-        "Additive: query and key through W_q and W_k, added, then tanh and w_v. Scaled dot "
-        "product: query and key of one size d, multiplied, divided by the root of d.",
+        "Additive: query and key through W_q and W_k, added, tanh, w_v. Scaled dot product: both "
+        "of size d, multiplied, divided by the root of d.",
     ),
     "scaled_dot_product_attention.svg": Drawing(
         scaled_dot_product_attention,
-        "Scaled dot-product attention: queries and keys are multiplied, scaled by the root of d, "
-        "masked if wanted, put through softmax, and multiplied with the values.",
+        "Scaled dot-product attention: queries times keys, divided by the root of d, masked if "
+        "wanted, softmax, times the values.",
     ),
 }
