@@ -1534,12 +1534,12 @@ def _prefix_by_filling(prefix_lens, num_steps):
     notebook=NOTEBOOK,
     minutes=8,
     difficulty=2,
-    trains="assembling a fourth mode from a mask",
+    trains="one stack for source and target, by a mask",
     text="""
-    There is a fourth mode, the *prefix language model*: source and target stand in one sequence
-    and go through *one* stack. Of sentence b the first `prefix_lens[b]` positions are the source.
-    Every position, of the source or not, may look at the whole source; besides, each may look at
-    itself and at what stands before it. Make its mask.
+    The *prefix language model* is a variant without a second stack: source and target stand in one
+    sequence and go through *one* stack. Of sentence b the first `prefix_lens[b]` positions are the
+    source. Every position, of the source or not, may look at the whole source; besides, each may
+    look at itself and at what stands before it. Make its mask.
     """,
     reference=_prefix,
     probes=[
@@ -1739,8 +1739,9 @@ def play_sees(answer, kind, steps, seed):
     text="""
     You are given a model as a black box: `model(tokens)` turns (1, T) ids into (1, T, V) logits.
     Find out what each position looks at: put the id `other`, which does not occur in `tokens`, in
-    the place of one token at a time, and see where the logits change at all. A language model whose
-    map is not a triangle has a leak.
+    the place of one token at a time, and see at which positions any of the logits changes. A
+    language model has a leak where its map is True above the diagonal: there a position sees what
+    stands after it.
     """,
     reference=_sees,
     play=play_sees,

@@ -69,11 +69,10 @@ def _stack(sheet, x, read, layers, said, top=3.3):
 FIGURES = {
     "three_modes.svg": Drawing(
         three_modes,
-        "Three modes from the same parts, from below. Encoder-only: the <mask> is red goes through "
-        "self-attention over all positions and a feed-forward network and gives cat. Decoder-only: "
-        "<bos> the cat goes through masked self-attention and a feed-forward network and gives the "
-        "cat is. Encoder-decoder: an encoder turns le chat est rouge into a memory, which gives "
-        "keys and values to the cross-attention of a decoder; that stands between its masked "
-        "self-attention and its feed-forward network.",
+        "Three modes, from below. Encoder-only: the <mask> is red, self-attention over all "
+        "positions, feed-forward network, cat. Decoder-only: <bos> the cat, masked self-attention, "
+        "feed-forward network, the cat is. Encoder-decoder: the encoder turns le chat est rouge "
+        "into a memory, which gives keys and values to the cross-attention of the decoder, between "
+        "its masked self-attention and its feed-forward network.",
     ),
 }
