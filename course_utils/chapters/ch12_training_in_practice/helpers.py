@@ -1,9 +1,68 @@
-"""What the cells of chapter 12 only call: its sentences, and the curves and table of its runs."""
+"""What the cells of chapter 12 only call: its sentences, its loop with switches, what it draws."""
 
 import math
 
+import torch
+from torch import nn
+
 from course_utils.text.small_world import common_sentences as common_sentences
-from course_utils.viz import plot_curves
+from course_utils.text.vocab import Vocab
+from course_utils.viz import display_figure, plot_curves
+
+
+def train(model, optimizer, loss_of, text, updates, size, seed, *, switches, watch, every):
+    """The chapter's loop, with its switches. Returns what `watch()` measured, in a list.
+
+    loss_of(model, tokens, smoothing) is the loss; each update sees `size` rows of `text`, drawn by
+    lot. switches: "smoothing" of the targets, "clip" for the norm of the gradient, and "share" of
+    the learning rate, a function of step and updates, or None. `watch()` is called before the first
+    update, after each `every` updates, and at the end.
+
+    The model is left with `losses` and `norms` of the gradient, one an update, and with `best`: its
+    weights where `watch()` was lowest.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    highest = optimizer.param_groups[0]["lr"]
+    curve, model.losses, model.norms, model.best = [], [], [], _copy(model)
+
+    def measure():
+        lowest = min(curve, default=math.inf)
+        curve.append(watch())
+        if curve[-1] < lowest:
+            model.best = _copy(model)
+
+    for step in range(1, updates + 1):
+        if (step - 1) % every == 0:
+            measure()
+        if switches["share"] is not None:
+            optimizer.param_groups[0]["lr"] = highest * switches["share"](step, updates)
+        rows = torch.randint(len(text), (size,), generator=draw)
+        loss = loss_of(model, text[rows], switches["smoothing"])
+        optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), switches["clip"])
+        optimizer.step()
+        model.losses.append(loss.item())
+        model.norms.append(norm.item())
+    measure()
+    return curve
+
+
+def _copy(model):
+    return {name: weights.clone() for name, weights in model.state_dict().items()}
+
+
+@torch.no_grad()
+def write(model, words, seed, temperature=0.7, longest=12):
+    """A text that the model writes: token after token is drawn, the logits over the temperature."""
+    model.eval()
+    draw = torch.Generator().manual_seed(seed)
+    ids = [Vocab.bos]
+    while ids[-1] != Vocab.eos and len(ids) < longest:
+        logits = model(torch.tensor([ids]))[0, -1] / temperature
+        p = logits.nan_to_num().softmax(-1)
+        ids.append(torch.multinomial(p, 1, generator=draw).item())
+    return " ".join(words.tokens[i] for i in ids[1:] if i != Vocab.eos)
 
 
 def draw_runs(runs, names, every):
@@ -19,30 +78,40 @@ def draw_runs(runs, names, every):
 
 
 def draw_sweep(swept):
-    """The lowest held-out loss of each learning rate; a NaN is a dot at the upper edge.
+    """The lowest held-out loss of each learning rate; a NaN is a dot at the upper edge, so named.
 
     swept: by name rates and losses.
     """
-    curves, broken, highest = {}, [], 0.0
+    curves, broken, highest, said = {}, [], 0.0, []
     for name, (rates, losses) in swept.items():
         known = [loss for loss in losses if math.isfinite(loss)]
         broken += [rate for rate, loss in zip(rates, losses, strict=True) if loss not in known]
+        said += [f"{name} at {r:g}: {loss:.2f}." for r, loss in zip(rates, losses, strict=True)]
         if known:
             curves[name] = rates, losses
             highest = max(highest, *known)
     points = {"NaN": (broken, [highest] * len(broken))} if broken else None
-    plot_curves([], curves, "learning rate", "lowest loss on held-out text", log="x", points=points)
+    what = "learning rate", "lowest loss on held-out text"
+    figure = plot_curves([], curves, *what, log="x", points=points, show=False)
+    (ax,) = figure.axes
+    legend = ax.get_legend()
+    if points and legend and len(legend.get_texts()) == 1:
+        legend.remove()  # the dots are named where they stand
+    for rate in broken:
+        ax.annotate("NaN", (rate, highest), (0, 5), textcoords="offset points", ha="center")
+    alt = f"Line chart: {what[1]} against {what[0]}. {' '.join(said)}"
+    display_figure(figure, alt, f"{len(curves)} curves")
 
 
-def print_results(runs, learned):
+def print_results(runs, learned, names):
     """A row a run: losses on held-out text, lowest and end, and on few sentences at the end.
 
     runs: by name (seeds, measurements); learned: by name one number. All are means over the seeds,
     and the lowest is that of the mean curve.
     """
-    width = max(map(len, runs))
+    width = max(map(len, names))
     print(f"{'':{width}}  held out: lowest   end   on few: end")
-    for name, losses in runs.items():
-        curve = losses.mean(0)
+    for name in names:
+        curve = runs[name].mean(0)
         lowest, end = curve.min(), curve[-1]
         print(f"{name:{width}} {lowest:17.2f} {end:5.2f} {learned[name]:13.2f}")
