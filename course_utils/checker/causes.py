@@ -19,7 +19,9 @@ from course_utils.checker.stated_sizes import sizes_of
 from course_utils.checker.values import Raised, gap
 from course_utils.checker.widen import Input, all_agree
 
-_SIZE = re.compile(r"where (\w+ is \d+|`\w+` has one entry more .+)|with sizes of .+")
+_SIZE = re.compile(
+    r"where ((\w+ and )*\w+ (is|are) \d+|`\w+` has one entry more .+)|with sizes of .+"
+)
 _UNKNOWN = "on this one"
 _DRAWS = 2
 

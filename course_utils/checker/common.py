@@ -82,7 +82,8 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
 
     Two at once are left out where they come to what is right, to what one alone gives, or so near
     another number of the list that a rounded answer could not be told apart. Where two others come
-    to the very same number, both are kept, and both are told.
+    to the very same number, both are kept, and both are told. What one alone gives and two others
+    as well is named by the one, and the two are told as another way to it.
 
     Args:
         work: works the number out; its keyword-only switches make the mistakes.
@@ -92,12 +93,16 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
     known = [(m, work(**m.switches)) for m in single]
     ones = [("", Typed(work())), *((m.name, Typed(number)) for m, number in known)]
     twos: list[tuple[str, Typed]] = []
+    ways: list[tuple[str, float]] = []  # two that come to what another alone gives
     for a, b in itertools.combinations(single, 2):
         if a.name == b.name or a.switches.keys() & b.switches.keys():
             continue
         number = work(**a.switches, **b.switches)
         name = f"{a.name}, and {b.name}"
         near = [of for of, other in ones if gap(other, number).size <= 5]
+        same = [of for of, other in ones if math.isclose(other, number, rel_tol=1e-9)]
+        if near and near == same and not {"", a.name, b.name} & {*near}:
+            ways.append((name, number))
         near += [
             of
             for of, other in twos
@@ -108,7 +113,13 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
         both = replace(a, name=name, why=f"{a.why} {b.why}")
         known.append((both, number))
         twos.append((name, Typed(number)))
-    return [[replace(m, switches={"answer": number})] for m, number in known]
+
+    def why(mistake: Mistake, number: float) -> str:
+        others = dict.fromkeys(name for name, x in ways if math.isclose(x, number, rel_tol=1e-9))
+        more = f" Another way to this number: {'; or '.join(others)}." if others else ""
+        return mistake.why + more
+
+    return [[replace(m, why=why(m, x), switches={"answer": x})] for m, x in known]
 
 
 def mixed_up(right: str, kinds: dict[str, str], tag: str, but: Sequence[str] = ()) -> list:

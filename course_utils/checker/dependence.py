@@ -137,6 +137,25 @@ def batch_mixed_up(trial: Trial) -> str | None:
     return f"each {each} alone comes out right; together they do not"
 
 
+def batch_added_up(trial: Trial) -> str | None:
+    """Every entry of the batch gets the sum over all entries of one argument."""
+    if not all(comparable(a, b) for a, b in zip(trial.due, trial.given)):
+        return None
+    for i, argument in enumerate(trial.inputs[0]):
+        batches = is_floats(argument) and _first_axis(trial.exercise, i, argument) == "B"
+        if not batches or max(args[i].shape[0] for args in trial.inputs) < 2:
+            continue
+        added = []
+        for args in trial.inputs:
+            of_each = [x.expand_as(args[i]) for x in args[i].split(1)]
+            made = trial.play_right([(*args[:i], x, *args[i + 1 :]) for x in of_each])
+            added.append(sum(made) if all(map(is_floats, made)) else made)
+        if all(gap(a, b).size <= 1 for a, b in zip(added, trial.given)):
+            name = trial.exercise.argument(i)
+            return f"the entries of the batch of `{name}` are added up; they are to stay apart"
+    return None
+
+
 def _first_axis(exercise: Exercise, i: int, value: Tensor) -> str:
     """The name of the first axis of an argument; "" where it has none."""
     names = [x for x in stated(exercise).get(exercise.argument(i), ()) if x != "..."]

@@ -112,26 +112,26 @@ class Code:
             edit.put(old)
 
     def edits(self, rank: int) -> Iterator[Edit | Joint]:
-        """All the edits of one rank, 0 to 2."""
+        """All the edits of one rank, 0 to 2; of 3, those that keep a condition from telling."""
         if rank == 0:
             yield from _counted(self.tree)
         for function in [n for n in ast.walk(self.tree) if isinstance(n, _CODES)]:
             if not isinstance(function, ast.ClassDef):
                 yield from self._of_function(function, rank)
 
-    def together(self) -> Iterator[Together]:
-        """The edits of the ranks 0 and 1 that can be made in several places, each in all of them.
+    def together(self, ranks: tuple[int, ...] = (0, 1)) -> Iterator[Together]:
+        """The edits of these ranks that can be made in several places, each in all of them.
 
         A slip that was copied: `//` for `/` twice, the wrong axis in both of two sums.
         """
         alike: dict[tuple, list[Edit]] = {}
-        for edit in (*self.edits(0), *self.edits(1)):
+        for edit in (e for rank in ranks for e in self.edits(rank)):
             if isinstance(edit.node, ast.expr) and isinstance(edit.new, ast.expr):
                 alike.setdefault((edit.words, *_what_changes(edit)), []).append(edit)
         for some in alike.values():
-            inside = {id(n) for e in some for n in ast.walk(e.node) if n is not e.node}
             first = {id(e.node): e for e in reversed(some)}  # one edit of each place
-            apart = [e for e in some if e is first[id(e.node)] and id(e.node) not in inside]
+            places = [e for e in some if e is first[id(e.node)]]
+            apart = [e for e in places if not any(_takes_out(x, e) for x in some)]
             if len(apart) > 1:
                 yield Together(tuple(apart))
 
@@ -156,6 +156,12 @@ class Code:
                             yield Edit(words, node, parent, field, at, new)
 
 
+def _takes_out(outer: Edit, edit: Edit) -> bool:
+    """Whether the place of an edit lies inside of another one, and is gone with that."""
+    inside = edit.node is not outer.node and any(n is edit.node for n in ast.walk(outer.node))
+    return inside and all(n is not edit.parent for n in ast.walk(outer.new))
+
+
 def _what_changes(edit: Edit) -> tuple:
     """What edits of different places have in common that are the same slip."""
     node, new = edit.node, edit.new
@@ -168,6 +174,8 @@ def _what_changes(edit: Edit) -> tuple:
         if isinstance(new, ast.Call) and new.args is node.args:
             words = ast.unparse(ast.Call(ast.Name("_"), [], new.keywords))
             return called, getattr(new.func, "attr", getattr(new.func, "id", "")), words
+        if isinstance(new, ast.Call) and new.func is node.func and new.keywords is node.keywords:
+            return called, *(str([ast.dump(x) for x in call.args]) for call in (node, new))
         kept = [getattr(node.func, "value", None), *node.args]
         if any(new is x for x in kept):
             return called, [new is x for x in kept].index(True)

@@ -16,7 +16,12 @@ import torch
 from torch import Tensor
 
 from course_utils.checker.called_with import own_arguments
-from course_utils.checker.dependence import batch_mixed_up, no_influence, rows_mixed_up
+from course_utils.checker.dependence import (
+    batch_added_up,
+    batch_mixed_up,
+    no_influence,
+    rows_mixed_up,
+)
 from course_utils.checker.generic_inputs import (
     Trial,
     comparable,
@@ -26,6 +31,7 @@ from course_utils.checker.shown import number
 from course_utils.checker.values import gap
 from course_utils.checker.wording import in_words
 
+ALL_BUT = "the numbers are right, only "
 _FEW = 8  # different whole numbers: fewer are all off by one sum by chance
 _MOST = 2  # sentences that are shown
 _POWERS = (("", 1), ("1 / ", -1), ("the root of ", 0.5), ("1 / the root of ", -0.5))
@@ -114,7 +120,7 @@ def lost_axes(trial: Trial) -> str | None:
         return None
     if not all(gap(*pair).size <= 1 for pair in bare):
         return None
-    return "the numbers are right, only axes of size 1 are not as they are due"
+    return f"{ALL_BUT}axes of size 1 are not as they are due"
 
 
 def one_sum(trial: Trial) -> str | None:
@@ -255,6 +261,7 @@ def some_inputs(trial: Trial) -> str | None:
 
 FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
     no_influence,
+    batch_added_up,
     batch_mixed_up,
     rows_mixed_up,
     one_factor,
@@ -267,7 +274,8 @@ FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
     right_parts,
     some_inputs,
 )
-OF_ARGUMENTS = (no_influence, rows_mixed_up, some_inputs)  # name arguments of `play`
+# what names arguments of `play`
+OF_ARGUMENTS = (no_influence, batch_added_up, rows_mixed_up, some_inputs)
 # what may be said beside a known mistake
 EXACT = (plain_factor, one_sum, inverted, axes_exchanged, one_order)
 OF_FORM = (lost_axes,)  # what is told where a shape is wrong

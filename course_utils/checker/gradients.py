@@ -1,6 +1,7 @@
 """Whether a loss of the result reaches what went in, as it does with the right answers."""
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.resized import sums_to_one
 from course_utils.checker.runner import outcome
+from course_utils.checker.shown import show
 from course_utils.checker.side_effects import quiet
 from course_utils.checker.stated_sizes import tensors_in
 from course_utils.checker.values import Raised, gap
@@ -51,13 +53,17 @@ def _along(x: Tensor, gradient: Tensor) -> Tensor:
 
 @functools.cache
 def due_gradients(exercise: Exercise) -> list[Tensor] | None:
-    """The gradients on the last probe that all right answers agree on; None where none are."""
+    """The gradients on the last probe that all right answers agree on; None where none are.
+
+    Where several right answers let none through, a number is measured, and none are due.
+    """
     right = (exercise.variant(), exercise.solution, *exercise.right_variants)
     play, probe = of_inputs(exercise.play), exercise.probes[-1]
-    with quiet():  # nobody's answer is at work here, so nothing is to be read
+    with quiet(), warnings.catch_warnings():  # nobody's answer is at work: nothing is to be read
+        warnings.simplefilter("ignore")
         found = [outcome(play, answer, probe, 0) for answer in right]
     first, second, *others = found
-    if any(isinstance(x, Raised) or not x for x in (first, second)):
+    if any(isinstance(x, Raised) or not x for x in (first, second)) or found.count([]) > 1:
         return None
     if any(gap(first, x).size > 1 for x in (second, *others) if x and not isinstance(x, Raised)):
         return None
@@ -67,7 +73,8 @@ def due_gradients(exercise: Exercise) -> list[Tensor] | None:
 def cut_off(due: list[Tensor], given: Any) -> str:
     """In words, what is wrong with the gradients of an answer whose numbers are right, or ""."""
     if isinstance(given, Raised) or given is None:
-        return ""
+        stops = given is not None and "numpy()" in given.message
+        return f"no gradient flows back through it: it raises {show(given)}" if stops else ""
     if not given:
         return f"no gradient flows back through it ({_CUT})"
     wrong = len(given) == len(due) and gap(due, given).size > 1

@@ -18,7 +18,7 @@ from course_utils.checker.causes import stops_where, told
 from course_utils.checker.endless import NEVER_ENDS, hangs, out_of_time
 from course_utils.checker.examined import Examined, error_facts, nearly, right_on
 from course_utils.checker.exercise import Exercise, Mistake
-from course_utils.checker.findings import EXACT, OF_FORM, Trial, findings
+from course_utils.checker.findings import ALL_BUT, EXACT, OF_FORM, Trial, findings
 from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
 from course_utils.checker.repair import inputs_from, repair
 from course_utils.checker.runner import SECONDS, Run, outcome, run_answer
@@ -120,8 +120,7 @@ class _Judge(Examined):
                 "`.T` turns all the axes round where there are three; `.mT`, or "
                 "`.transpose(-2, -1)`, exchanges the last two"
             )
-        if case and any("NaN" in fact for fact in self.facts):
-            self.facts += self.session.watch.lost(case.args)
+        self.facts += self.session.watch.lost(self.facts, case.args) if case else []
         self.facts += [f"a warning came with it: {text}" for text in self.session.warned]
         facts = tuple(dict.fromkeys(f for f in self.facts if f))
         printed, held = self.session.printed, self._held(case)
@@ -238,8 +237,8 @@ class _Judge(Examined):
             end = self.end - BUDGET / 12
             if three := name_three(self.exercise, self.given, end, self._holds):
                 return self._wrong(case, "mistake", three)
-        if not change and repeats and not isinstance(case.given, Raised) and not found.of_form:
-            change = self._known_and_more()
+        if not change and repeats and not isinstance(case.given, Raised):
+            change = self._known_and_more(OF_FORM if found.of_form else EXACT)
         if isinstance(case.given, Raised):
             if case.args is not self.exercise.probes[i]:  # told as it comes on what is shown
                 run = next(iter(self._play([case.args])), run)
@@ -256,8 +255,6 @@ class _Judge(Examined):
             shown = ((case.args, case.expected, case.given),)
             trial = Trial.of(self.exercise, self._right, self._values, shown)
             measured = findings(trial, self.end, OF_FORM if found.of_form else None)
-            if measured and found.of_form and "squeeze" in self.session.watch.calls:
-                self.facts.append("`squeeze()` without a number takes all axes of size 1 away")
         alone = found.index and one_call(self.exercise, case.args, found.index[0])
         if found.index and not found.fact and not change and not alone:
             self.facts.insert(0, first_difference(case.expected, case.given, found.index))
@@ -281,11 +278,12 @@ class _Judge(Examined):
         changed = any(run.changed for run in self.session.runs)
         return repair(exercise, self.answer, inputs, due, end, changed, left)
 
-    def _known_and_more(self) -> str:
-        """A known mistake of which one simple thing more makes what came out."""
+    def _known_and_more(self, which: tuple) -> str:
+        """A known mistake of which one simple thing more makes what came out, of a few things."""
         in_time = time.process_time() < self.end
         trial = Trial.of(self.exercise, self._right, self._values) if in_time else None
-        for mistake in self.exercise.mistakes if trial else ():
+        alone = findings(trial, self.end, which)
+        for mistake in self.exercise.mistakes if trial and not alone else ():
             if time.process_time() > self.end:
                 break
             made = self._right(trial.inputs, (mistake,))
@@ -294,7 +292,8 @@ class _Judge(Examined):
                 continue
             shown = tuple(zip(self.exercise.probes, also, self.given))
             known = dataclasses.replace(trial, due=made, shown=shown)
-            if said := findings(known, self.end, EXACT):
+            if said := findings(known, self.end, which):
                 name = capital(mistake.name)
-                return f"two things together give this. {name}: {mistake.why} And {said[0]}"
+                more = said[0].removeprefix(ALL_BUT)
+                return f"two things together give this. {name}: {mistake.why} And {more}"
         return ""

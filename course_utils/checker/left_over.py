@@ -12,9 +12,17 @@ from typing import Any
 
 from torch import Tensor
 
-from course_utils.checker.edits import Code, Edit
+from course_utils.checker.edits import Code, Edit, Together
 from course_utils.checker.exercise import Exercise, Mistake
-from course_utils.checker.one_change import EACH, NUMBER, job, least_first, place
+from course_utils.checker.one_change import (
+    EACH,
+    NUMBER,
+    around,
+    job,
+    least_first,
+    place,
+    takes_away,
+)
 from course_utils.checker.runner import outcome, play_batch
 from course_utils.checker.values import Raised, gap
 from course_utils.checker.wording import capital
@@ -67,7 +75,15 @@ def what_is_left(
         nearer = [_nearer(exercise, answer, inputs, due, mistake)] if good else []
         if not any(play_batch(nearer, EACH, end)):
             continue
-        for edit in sorted(good, key=least_first)[:left]:
+        less = [
+            e for e, x in zip(edits, first) if takes_away(e) and x and gap(made, x[0]).size <= 1
+        ]
+        less += around(good, code.edits(3))
+        others = all(e.words.endswith(" is due") or isinstance(e, Together) for e in good)
+        less = less if others else []  # told before another number or function that does as well
+        jobs = [job(exercise, code, e, inputs, lambda i, m=mistake: due((m,), i)) for e in less]
+        gone = [e for e, x in zip(less, play_batch(jobs, EACH, end)) if x is True]
+        for edit in [*sorted(gone, key=least_first), *sorted(good, key=least_first)][:left]:
             left -= 1
             if _one_more(exercise, code, edit, inputs, due, end):
                 name = capital(mistake.name)

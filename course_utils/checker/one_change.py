@@ -1,7 +1,8 @@
 """One change in somebody's code: what comes of it, and in words where it is and of what kind."""
 
 import ast
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from course_utils.checker.edits import Code, Edit
@@ -13,6 +14,7 @@ from course_utils.checker.values import gap
 EACH = 0.3  # seconds for one change
 NUMBER = "another number is due"
 _FIRST = (NUMBER, NO_SMALL)  # of several changes these are told
+_TAKES_AWAY = re.compile(r"(?<!=`) (is|are) too many")  # an argument by keyword has a default
 _LONGEST = 60  # characters of code that are shown
 
 
@@ -31,6 +33,17 @@ def job(
         return True
 
     return is_right
+
+
+def takes_away(edit: Edit) -> bool:
+    """Whether with the change something is gone: a step, an argument, a line, a condition."""
+    return bool(_TAKES_AWAY.search(edit.words))
+
+
+def around(good: list[Edit], edits: Iterable[Edit]) -> list[Edit]:
+    """The edits of pieces of code in which a good edit lies."""
+    changed = {id(part.node) for e in good for part in getattr(e, "parts", [e])}
+    return [e for e in edits if changed & {id(n) for n in ast.walk(e.node)}]
 
 
 def least_first(edit: Edit) -> tuple[bool, int]:

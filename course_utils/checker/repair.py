@@ -5,9 +5,10 @@ input tried. The change itself is not shown, only its place and its kind.
 """
 
 import ast
+import re
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,15 +17,13 @@ from torch import Tensor
 from course_utils.checker.edits import Code, Edit, Together, code_of
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.left_over import what_is_left
-from course_utils.checker.one_change import EACH, NUMBER, job, least, place
+from course_utils.checker.one_change import EACH, NUMBER, around, job, least, place, takes_away
 from course_utils.checker.runner import outcome, play_batch
-from course_utils.checker.slips_of_lines import BLOCK, LINE
 from course_utils.checker.widen import drawn, widened
 
 _RUNS = 0.12  # of computing, for one that is right on all inputs
 _LEAST = 12  # inputs: on fewer a change may be right by chance
-_CONDITION = "a part of the condition is too many"
-_STEP, _OPERATION = "a step is too many", "another operation is due"
+_WHOLE = re.compile("(line|branch|condition).* too many")
 _COPY = "a step is missing (a copy)"
 _FACTOR = "a step is missing (a factor"  # moves a comparison past what was tried, for any reason
 # code that does more than compute is not run with changes in it
@@ -57,26 +56,30 @@ def repair(
     few = _only_truths(due((), 0))
     edits: list[Edit] = []
     first: list[Any] = []  # what each edit gives on the first input
+
+    def tried(some: list[Edit]) -> list[Any]:
+        jobs = [job(exercise, code, edit, inputs, lambda i: due((), i)) for edit in some]
+        return play_batch(jobs, EACH, end)
+
+    def right(some: list[Edit]) -> list[Edit]:
+        good = [e for e, x in zip(some, tried(some)) if x is True]
+        return _right_on(further, good, exercise, code, end)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some changes make odd code
         for some in (code.edits(0), code.edits(1), code.together(), code.edits(2)):
             more = [e for e in some if only in ("", e.words)]
             more = [e for e in more if not (few and e.words.startswith(_FACTOR))]
             more.sort(key=lambda e: e.words.startswith("one "))  # names, of which there are many
-            jobs = [job(exercise, code, edit, inputs, lambda i: due((), i)) for edit in more]
-            found = play_batch(jobs, EACH, end)
+            found = tried(more)
             good = [e for e, x in zip(more, found) if x is True]
+            gone = (right(less) for less in _without(good, code, not edits)) if good else ()
+            good = next(filter(None, gone), None) or _right_on(further, good, exercise, code, end)
             if good:
-                less = _left_out(good, code)
-                jobs = [job(exercise, code, e, inputs, lambda i: due((), i)) for e in less]
-                gone = [e for e, x in zip(less, play_batch(jobs, EACH, end)) if x is True]
-                good = gone or good
-                good = _right_on(further, good, exercise, code, end)
-            if good:
-                tried = f"it is right on all {len(inputs)} inputs tried"
+                on_all = f"it is right on all {len(inputs)} inputs tried"
                 several = isinstance(least(good), Together)
                 one = "the same change in each of them" if several else "this one change"
-                return f"{place(good, code)}: with {one} {tried}"
+                return f"{place(good, code)}: with {one} {on_all}"
             edits, first = edits + more, first + found
             if time.process_time() >= end:
                 break
@@ -119,20 +122,24 @@ def _right_on(
     return [e for e, x in zip(good, found) if x is None or x is True]
 
 
-def _left_out(good: list[Edit], code: Code) -> list[Edit]:
-    """Edits that leave out a line, a condition or an operand in which a good edit lies.
+def _without(good: list[Edit], code: Code, simplest: bool) -> Iterator[list[Edit]]:
+    """Edits that may be told in place of good ones: they only take something away.
 
-    Such an edit may be good for no other reason than that it keeps them from doing anything: a
-    softmax does not see what is added to a whole row.
+    What is superfluous is often put out of action by another number, or another name, as well: a
+    factor by 1, an axis to turn by one that does not matter, a condition by a limit that no number
+    reaches. First come the lines, branches and conditions in which a good edit lies: it may be good
+    for no other reason than that it keeps them from doing anything. Last come comparisons that a
+    good edit makes tell nothing.
+
+    Args:
+        simplest: whether the good ones are of rank 0, so that no others were tried.
     """
-    changed = {id(e.node) for e in good}
-    operations = {id(e.node) for e in good if e.words == _OPERATION}
-    return [
-        e
-        for e in code.edits(1)
-        if (e.words in (LINE, BLOCK, _CONDITION) and changed & {id(n) for n in ast.walk(e.node)})
-        or (e.words == _STEP and id(e.node) in operations)
-    ]
+    yield [e for e in around(good, code.edits(1)) if _WHOLE.search(e.words)]
+    yield [e for e in good if takes_away(e)]
+    if simplest:
+        yield [e for e in code.edits(1) if takes_away(e)]
+    several = isinstance(least(good), Together)
+    yield around(good, code.together((3,)) if several else code.edits(3))
 
 
 def _tells_much(value: Any) -> bool:

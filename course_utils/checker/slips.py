@@ -38,6 +38,7 @@ KEYWORDS = {"reduction": ("mean", "sum", "none"), "dim": (0, 1, 2, -1, -2, None)
 NUMBERS = (-1, -2, -3, 0, 1, 2, 3)
 FACTORS = (0.5, 2.0, 0.1, 10.0, 1e-3, 1e3, 1e6, 0.0)  # for a number with a point
 VERY_LOW = 10**9  # below all scores
+_COMPARES = {"eq", "ne", "lt", "le", "gt", "ge", "isin", "equal", "not_equal"}
 _SHORT = 30  # characters of code that words hold
 NO_SMALL = "the small number is too many"
 NO_ZERO = "a small number is missing, in a divisor, a root or a logarithm"
@@ -175,9 +176,11 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
                 items = [*parts[:i], new, *parts[i + 1 :]]
                 index = ast.Tuple(items, ast.Load()) if len(parts) > 1 else new
                 yield "a slice begins or ends elsewhere", ast.Subscript(node.value, index, node.ctx)
-    elif isinstance(node, (ast.BoolOp, ast.IfExp)):
-        parts = node.values if isinstance(node, ast.BoolOp) else (node.body, node.orelse)
-        yield from (("a part of the condition is too many", x) for x in parts)
+    elif isinstance(node, ast.BoolOp):
+        yield from (("a part of the condition is too many", x) for x in node.values)
+    elif isinstance(node, ast.IfExp):
+        yield "the branch after `else` is too many", node.body
+        yield "the branch before `if` is too many", node.orelse
     elif isinstance(node, (ast.List, ast.Tuple)):
         for words, items in _shorter_and_swapped(node.elts):
             yield words, type(node)(items, ast.Load())
@@ -197,7 +200,15 @@ def _one_step_more(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         yield NO_ZERO, ast.Call(more, [], [])
 
 
-EXPRESSIONS: tuple[Callable[..., Slips], ...] = (_exchanges, _left_out, _one_step_more)
+def _always(node: ast.expr, names: list[str], own: list[str]) -> Slips:
+    """A comparison that holds everywhere, or nowhere."""
+    called = getattr(getattr(node, "func", None), "attr", "")
+    if isinstance(node, ast.Compare) or called in _COMPARES:
+        yield "this condition is too many", ast.BinOp(node, ast.BitOr(), ast.Constant(True))
+        yield "this condition is too many", ast.BinOp(node, ast.BitAnd(), ast.Constant(False))
+
+
+EXPRESSIONS: tuple[Callable[..., Slips], ...] = (_exchanges, _left_out, _one_step_more, _always)
 
 
 def fill(template: str, node: ast.expr) -> ast.expr:

@@ -27,6 +27,8 @@ def statements(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt, list[ast.s
             turned = ast.If(ast.UnaryOp(ast.Not(), s.test), s.body, s.orelse)
             yield "this condition is turned round", s, [*before, turned, *after]
             yield "this condition is too many", s, before + s.body + after
+            if s.orelse:
+                yield "the branch under `if` is too many", s, before + s.orelse + after
         if isinstance(s, (ast.For, ast.While)):
             loop = [getattr(s, name) for name in s._fields]
             at = s._fields.index("body")

@@ -39,7 +39,13 @@ class Watch:
         self.calls: set[str] = set()
         self.borrowed: set[str] = set()
 
-    def lost(self, args: tuple = ()) -> list[str]:
+    def lost(self, facts: list[str], args: tuple = ()) -> list[str]:
+        """By which function that was called something is lost that the facts speak of."""
+        if any("axes of size 1" in fact for fact in facts) and "squeeze()" in self.calls:
+            return ["`squeeze()` without a number takes all axes of size 1 away"]
+        return self._far_out(args) if any("NaN" in fact for fact in facts) else []
+
+    def _far_out(self, args: tuple) -> list[str]:
         """What becomes of numbers far out in a function that was called, in the dtypes it got."""
         given = [x for x in tensors_in(args) if x.is_floating_point()]
         low = bool(given) and all((x <= 0).all() for x in given)
@@ -104,6 +110,8 @@ class _Calls(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "__get__" and getattr(func.__self__, "__name__", "") == "T":
             name = "T" if args[0].dim() < 3 else TURNED
+        if name == "squeeze" and len(args) == 1 and not kwargs:
+            name = "squeeze()"
         words = {w for w, x in (kwargs or {}).items() if isinstance(x, (int, float)) and x}
         self.seen |= {name, *(f"{name}({word})" for word in words)}
         floats = [x.dtype for x in args if isinstance(x, Tensor) and x.dtype.is_floating_point]

@@ -44,6 +44,7 @@ from course_utils.checker.stated_sizes import (
     as_stated,
     axes_of,
     in_range,
+    sizes_of,
     tensors_in,
     within_numbers,
 )
@@ -107,7 +108,18 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     for size in sizes:
         for to in sorted({size - 1, 1, *(n for n in sizes if n < size)} - {0}, reverse=True):
             less = tuple(cut(a, size, to) for a in probe)
-            yield f"with sizes of {to} in place of {size}", less
+            yield _smaller_in_words(exercise, probe, size, to), less
+
+
+def _smaller_in_words(exercise: Exercise, probe: tuple, size: int, to: int) -> str:
+    """Which axes are cut: those of a size, by their names where all have one."""
+    of = sizes_of(exercise, probe)
+    unnamed = any(isinstance(x, (Tensor, list, tuple)) and not axes_of(exercise, i, x)
+                  for i, x in enumerate(probe))  # fmt: skip
+    names = [name for name, sizes in of.items() if size in sizes]
+    if unnamed or not all(name.isidentifier() and of[name] == {size} for name in names):
+        return f"with sizes of {to} in place of {size}"
+    return f"where {' and '.join(names)} {'is' if len(names) == 1 else 'are'} {to}"
 
 
 @functools.cache

@@ -213,9 +213,9 @@ def test_a_lost_axis_is_no_wrong_average():
 # ---------------------------------------------------------------- a sweep of chapters 13 to 16
 
 
-def _divided_down_twice(merged, old_A, old_B, new_A, new_B, alpha):
-    without = merged - alpha // len(old_A) * old_B @ old_A
-    return without + alpha // len(new_A) * new_B @ new_A
+def _rest_taken_twice(merged, old_A, old_B, new_A, new_B, alpha):
+    without = merged - alpha % len(old_A) * old_B @ old_A
+    return without + alpha % len(new_A) * new_B @ new_A
 
 
 def _sum_over_an_axis_twice(weights, budget):
@@ -228,7 +228,7 @@ def _sum_over_an_axis_twice(weights, budget):
 @pytest.mark.parametrize(
     ("name", "answer", "words"),
     [
-        ("switch_task", _divided_down_twice, "another operation is due, here and at 1 more place"),
+        ("switch_task", _rest_taken_twice, "another operation is due, here and at 1 more place"),
         ("kept_by_bets", _sum_over_an_axis_twice, "another function is due, here and at 1 more"),
     ],
 )
@@ -258,7 +258,7 @@ def _first_left_out(weights, budget):
     ("name", "answer", "words"),
     [
         ("own_linears", _one_bias, "too many"),
-        ("kept_by_bets", _first_left_out, "a part of the condition is too many"),
+        ("kept_by_bets", _first_left_out, "the branch after `else` is too many"),
     ],
 )
 def test_a_line_too_many_is_told_and_not_what_keeps_it_from_acting(

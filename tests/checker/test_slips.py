@@ -314,7 +314,7 @@ def sees_no_more_than_it_said(inputs, state, outputs, attend, cell):
             "at `w > row.mean()`, this condition is too many",
         ),
         ("decoder_context", takes_the_last, "at `outputs[b, -n:]`, a slice begins or ends"),
-        ("scaled_attention", keeps_a_divisor_from_0, "at `0.001`, another number is due"),
+        ("scaled_attention", keeps_a_divisor_from_0, "the small number is too many"),
         ("causal_attention", hides_not_low_enough, "another number is due"),
         ("run_decoder", sees_no_more_than_it_said, "at `(:, :t + 1)`, "),  # slow to play
     ],

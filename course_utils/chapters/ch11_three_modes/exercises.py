@@ -313,7 +313,8 @@ def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
     if cut == "sliding, not shifted":
         return ids.unfold(0, length, 1), ids.unfold(0, length, 1)
     if cut == "sliding":
-        return ids[:-1].unfold(0, length, 1), ids[1:].unfold(0, length, 1)
+        at = (torch.arange(len(ids) - 1) + shift).clamp(0, len(ids) - 1)
+        return ids[:-1].unfold(0, length, 1), ids[at].unfold(0, length, 1)
     if cut == "padded":
         ids = torch.cat([ids, ids.new_zeros(-(len(ids) - 1) % length)])
         pieces = (len(ids) - 1) // length
@@ -437,7 +438,6 @@ def _pairs_in_loops(ids, length):
             "off by one",
             "The next piece starts where the last one ended, length tokens later.",
             cut="sliding",
-            shift=1,
         ),
         wrong(
             "the rest is filled up with padding",

@@ -682,7 +682,7 @@ def play_segment(answer, x, memory, weights):
     return {
         "output": output,
         "memory": kept,
-        "memory needs a gradient": kept.requires_grad,
+        "memory needs no gradient": not kept.requires_grad,
         "gradient of x": gradient,
     }
 

@@ -96,7 +96,8 @@ class _TwoLoRAs(nn.Module):
         if self.pairs == "one A":
             self.A_v = self.A_q
         scales = {"alpha / r": alpha / rank, "none": 1, "alpha": alpha, "r / alpha": rank / alpha,
-                  "root": alpha / rank**0.5}  # fmt: skip
+                  "root": alpha / rank**0.5, "floor": alpha // rank,
+                  "width": alpha / d}  # fmt: skip
         self.factor = scales[self.scale]
 
     def _update(self, x, A, B):
@@ -191,6 +192,12 @@ _LORA_SCALE = [
         "It is alpha / r, not r / alpha.",
         scale="r / alpha",
     ),
+    wrong(
+        "the scale is rounded down to a whole number",
+        "low rank",
+        "alpha // r makes 1.5 of it 1, and 0.75 of it 0: divide with /.",
+        scale="floor",
+    ),
 ]
 
 
@@ -256,6 +263,12 @@ def _two(seed, d, rank, tokens, alpha, bias=True):
             start="both zero",
         ),
         *_LORA_SCALE,
+        wrong(
+            "the scale is divided by the width, not by the rank",
+            "low rank",
+            "It is alpha / r: r is the number of rows of A, d the number of its columns.",
+            scale="width",
+        ),
         wrong(
             "the base is not frozen",
             "frozen base",
@@ -382,7 +395,7 @@ def _switch(merged, old_A, old_B, new_A, new_B, alpha, *, scale="alpha / r", old
     def update(A, B):
         rank = {"old": len(old_A), "new": len(new_A), "own": len(A), "in": A.shape[1]}[ranks]
         factor = {"alpha / r": alpha / rank, "none": 1, "alpha": alpha, "r / alpha": rank / alpha,
-                  "root": alpha / math.sqrt(rank)}[scale]  # fmt: skip
+                  "root": alpha / math.sqrt(rank), "floor": alpha // rank}[scale]  # fmt: skip
         return factor * (A.T @ B.T if product == "transposed" else B @ A)
 
     signs = {"out": -1, "in": 1, "left": 0}

@@ -374,20 +374,27 @@ def safe_fill(scores, mask):
     return weights.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
 
 
+_kept_linears: dict[tuple, list] = {}
+
+
 def _linears(num, size, *, held="module list", made="one by one", count=0, bias=True,
-             square=True, trained=True, seeded=False):  # fmt: skip
+             square=True, trained=True, seeded=False, kept=False):  # fmt: skip
     num, output = num + count, size if square else size * num
     if seeded:
         torch.manual_seed(0)
-    layers = [nn.Linear(size, output, bias=bias).requires_grad_(trained) for _ in range(num)]
+    layers = [nn.Linear(size, output, bias=bias) for _ in range(num)]
+    if kept:
+        layers = _kept_linears.setdefault((made, num, size, output, bias), layers)
     if made == "shared":
         layers = layers[:1] * num
     if made == "copies":
         for other in layers:
             other.load_state_dict(layers[0].state_dict())
-    if made == "zeros":
+    if made == "constant":
         for layer in layers:
             nn.init.zeros_(layer.weight)
+    for layer in layers:
+        layer.requires_grad_(trained)
     return layers if held == "list" else nn.ModuleList(layers)
 
 
@@ -404,9 +411,10 @@ def play_linears(answer, num, size):
         "every weight needs a gradient": all(weight.requires_grad for weight in weights),
         "different layers": len({id(weight) for weight in weights}),
         "numbers in the first layer": sum(p.numel() for p in [*listed[0]][0].parameters()),
-        "neighbours are equal at the start": any(map(torch.equal, weights, weights[1:])),
-        "a layer is equal in the next call": any(map(torch.equal, weights, later)),
-        "a weight is all zeros": not all(weight.any() for weight in weights),
+        "neighbours start with different numbers": not any(map(torch.equal, weights, weights[1:])),
+        "the next call makes new layers": {*map(id, weights)}.isdisjoint(map(id, later)),
+        "the next call starts with other numbers": not any(map(torch.equal, weights, later)),
+        "a weight holds different numbers": all(len(weight.unique()) > 1 for weight in weights),
     }
 
 
@@ -460,21 +468,27 @@ def _linears_copied_and_drawn_anew(num, size):
         wrong(
             "all layers start equal",
             "sharing",
-            "A copy keeps the numbers of its model: draw them anew.",
+            "Each draws numbers of its own: a copy keeps those of its model.",
             made="copies",
         ),
         wrong(
-            "the random state is seeded",
+            "every call starts with the same numbers",
             "sharing",
-            "A seed inside the function gives the same numbers at every call: two blocks made in "
-            "this way start equal.",
+            "Two blocks made in this way start equal: seed nothing inside the function, and give "
+            "no numbers of your own.",
             seeded=True,
         ),
         wrong(
-            "all weights start at zero",
+            "the layers of an earlier call are given again",
+            "sharing",
+            "Two blocks made in this way share their weights: make new layers at each call.",
+            kept=True,
+        ),
+        wrong(
+            "a weight starts with one number throughout",
             "sharing",
             "Equal weights get equal gradients: nn.Linear draws them, so leave them as they are.",
-            made="zeros",
+            made="constant",
         ),
         wrong("there is one layer too few", "off by one", "num layers are due.", count=-1),
         wrong("there is one layer too many", "off by one", "num layers are due.", count=1),

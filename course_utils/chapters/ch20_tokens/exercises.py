@@ -763,7 +763,7 @@ def encoder_slip():
     return "b"
 
 
-def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"):
+def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8", entries="all"):
     if reads == "latin-1":
         texts = [piece.decode("latin-1") for piece in pieces]
     elif halves in ("replace", "ignore"):
@@ -772,6 +772,10 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
         whole = [b"".join(pieces[: i + 1]).decode(errors="replace") for i in range(len(pieces))]
         whole = [text.rstrip("\ufffd") for text in whole] if holds == "marks" else whole
         texts = [text[len(before) :] for before, text in zip(["", *whole], whole)]
+    elif holds == "lengths":
+        text = b"".join(pieces).decode()
+        ends = [*itertools.accumulate(map(len, pieces), initial=0)]
+        texts = [text[begin:end] for begin, end in itertools.pairwise(ends)]
     elif holds == "shown bytes":
         whole = [b"".join(pieces[: i + 1]).decode(errors="ignore") for i in range(len(pieces))]
         begun = itertools.accumulate(map(len, pieces), initial=0)
@@ -807,15 +811,16 @@ def _streamed(pieces, *, halves="wait", holds="bytes", says="new", reads="utf-8"
     else:
         decoder = codecs.getincrementaldecoder("utf-8")()
         texts = [decoder.decode(piece) for piece in pieces]
+    kept = [i for i, text in enumerate(texts) if text or entries == "all"]
     if says == "all":
-        return whole if halves == "shown" else ["".join(texts[: i + 1]) for i in range(len(texts))]
+        whole = whole if halves == "shown" else [*itertools.accumulate(texts)]
+        return [whole[i] for i in kept]
+    texts = [texts[i] for i in kept]
     if says == "stripped":
         whole = ["".join(texts[: i + 1]).strip() for i in range(len(texts))]
         return [text[len(before) :] for before, text in zip(["", *whole], whole)]
     if says == "each stripped":
         return [text.strip() for text in texts]
-    if says == "something":
-        return [text for text in texts if text]
     if says == "at the end":
         return [""] * (len(texts) - 1) + ["".join(texts)]
     return texts
@@ -904,6 +909,13 @@ def _with_boxes(answer, pieces):
             holds="shown bytes",
         ),
         wrong(
+            "the whole text is cut by the lengths of the pieces in bytes",
+            "bytes",
+            "é is two bytes and one character, and what has not come yet cannot be shown: decode "
+            "what has come, piece by piece.",
+            holds="lengths",
+        ),
+        wrong(
             "only one byte waits",
             "bytes",
             "Of a character of four bytes up to three may have come: all of them wait.",
@@ -938,7 +950,7 @@ def _with_boxes(answer, pieces):
             "a piece that completes nothing has no entry",
             "bytes",
             "One string for each piece: an empty one where nothing is complete.",
-            says="something",
+            entries="some",
         ),
         wrong(
             "the whole text so far is given each time",

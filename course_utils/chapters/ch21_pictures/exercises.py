@@ -274,8 +274,10 @@ def put_together(patches, rows):
     return grid.transpose(1, 2).reshape(rows * side, -1)
 
 
-def _sequence(patches, class_token, positions, *, at="front", own=True, added="all", to="each"):
-    batch, number, _ = patches.shape
+def _sequence(patches, class_token, positions, *, at="front", own=True, added="all", to="each",
+              times=0.0):  # fmt: skip
+    batch, number, d = patches.shape
+    patches, class_token = (x * d**times for x in (patches, class_token))
     token = class_token.expand(batch, 1, -1)
     if to == "first":
         token = torch.cat([token[:1], torch.zeros_like(token[1:])])
@@ -292,6 +294,8 @@ def _sequence(patches, class_token, positions, *, at="front", own=True, added="a
         positions = torch.cat([positions[:1], positions[:-1]])
     if added == "class last":
         positions = positions.roll(1, 0)
+    if added == "backwards":
+        positions = positions.flip(0)
     if not own:
         rest = {"all": positions[1:], "first N": positions[:number]}.get(added, positions[1:])
         none = torch.zeros_like(positions[:1])
@@ -367,6 +371,20 @@ def _sequence(patches, class_token, positions, *, at="front", own=True, added="a
             "positions[0] is the class token's, and those of the patches begin at 1.",
             added="one early",
             own=True,
+        ),
+        wrong(
+            "the positions are read backwards",
+            "position",
+            "positions[0] belongs to the first vector, the class token, and so on in order.",
+            added="backwards",
+            own=True,
+        ),
+        wrong(
+            "vectors are multiplied by the root of d",
+            "scale",
+            "The Transformer of 2017 does that to its embeddings of words; here a position is "
+            "added, and nothing else.",
+            times=0.5,
         ),
         wrong(
             "vectors are multiplied by their positions",
