@@ -75,7 +75,7 @@ CHAPTERS = (
             "every word asks"),
     Chapter("06_multi_head_attention", "Multi-head attention", "多头注意力", "Self-attention",
             "Why look several times at once, and how without more work?",
-            "heads by loop and by reshape; six common mistakes, made on purpose",
+            "heads by loop and by reshape; common mistakes that raise no error, made on purpose",
             "several at once"),
     Chapter("07_positional_encoding", "Positional encoding", "位置编码", "Self-attention",
             "How does a model know which word comes first?",
