@@ -55,7 +55,7 @@ CHANGES = [
     ("c12-leak", ".triu()", ".tril()"),
     ("c12-leak", "size=8", "size=3"),
     ("c12-accumulate", "by_length[-8:]", "by_length[24:32]"),
-    ("c12-pipe", "plan(2, micro_batches)", "plan(4, micro_batches)"),
+    ("c12-pipe", "stages = 2", "stages = 4"),
     ("c12-slow", "(1, 4, 16, 64, 256)", "(1, 64)"),
     ("c12-batch", "(32, 256)", "(8, 32, 256)"),
     ("c12-decay", "weight_decay = 2.0", "weight_decay = 0.1"),
