@@ -1,16 +1,12 @@
-"""What the cells of chapter 13 only call: heads of the translator, summaries, a table, a race."""
-
-import math
+"""What the cells of chapter 13 only call: heads of the translator, a table, a race."""
 
 import torch
 import torch.nn.functional as F
 
 from course_utils.models.long_attention import (
-    RandomFeatures,
-    block_summary_attention,
+    elu_features,
     linear_attention,
     low_rank_attention,
-    lsh_attention,
     mean_pooling,
     multiply_adds,
     seconds,
@@ -91,30 +87,13 @@ def print_board(board, new=None):
         print(f"{name:24}", *cells)
 
 
-def attend_by_blocks(q, k, v, block):
-    """Own block exactly, every other by its mean; the last block may be shorter than the rest.
-
-    q, k, v: (..., n, d). A mean of b keys counts b times, so its score is raised by log(b).
-    """
-    of = torch.arange(k.shape[-2]) // block  # (n,): the block of a token
-    members = F.one_hot(of).float().T  # (blocks, n)
-    sizes = members.sum(-1, keepdim=True)
-    means = members / sizes
-    near = q @ k.mT / math.sqrt(q.shape[-1])
-    far = q @ (means @ k).mT / math.sqrt(q.shape[-1]) + sizes.log().T
-    near = near.masked_fill(of[:, None] != of, -math.inf)
-    far = far.masked_fill(members.T.bool(), -math.inf)
-    weights = torch.cat([near, far], -1).softmax(-1)
-    return weights @ torch.cat([v, means @ v], -2)
-
-
 def race(written_out, n, r, d):
-    """Print of seven ways to attend: multiply-adds of the method, those of our code, milliseconds.
+    """Print of five ways to attend: multiply-adds of the method, those of our code, milliseconds.
 
     written_out: the first of them, a function of q, k and v; n tokens of size d. torch's counter
     does not look into the fused kernel.
     """
-    E, turn, features = mean_pooling(r, n), torch.randn(d, n // (4 * r)), RandomFeatures(d, 2 * r)
+    E = mean_pooling(r, n)
     contest = {
         "written out": (2 * n * n * d, written_out),
         "fused": (2 * n * n * d, F.scaled_dot_product_attention),
@@ -123,17 +102,9 @@ def race(written_out, n, r, d):
             lambda q, k, v: window_attention(q, k, v, r),
         ),
         f"low rank, {r} mixtures": (4 * n * r * d, lambda q, k, v: low_rank_attention(q, k, v, E)),
-        f"summaries, blocks of {r}": (
-            2 * n * (r + n // r - 1) * d + n * d,
-            lambda q, k, v: block_summary_attention(q, k, v, r),
-        ),
-        f"kernel, {2 * r} directions": (
-            4 * n * 2 * r * d,
-            lambda q, k, v: linear_attention(q, k, v, features),
-        ),
-        f"hashing, {2 * r} keys a bucket": (
-            2 * n * 2 * r * d,
-            lambda q, k, v: lsh_attention(q, v, turn, 2 * r),
+        "kernel, elu + 1": (
+            2 * n * d * d,
+            lambda q, k, v: linear_attention(q, k, v, elu_features),
         ),
     }
     x = [torch.randn(1, 1, n, d) for _ in range(3)]
