@@ -41,8 +41,7 @@ def where_to_insert():
 FIGURES = {
     "where_to_insert.svg": Drawing(
         where_to_insert,
-        "One frozen encoder block and what is inserted. Prompt: m vectors in front of those of the "
-        "tokens. LoRA: B A beside W_q and W_v. Prefix: m keys and values in attention. Adapters: "
-        "behind attention and behind the feed-forward network. A head above the last block.",
+        "One frozen encoder block. Inserted: a prompt in front of the tokens, LoRA beside W_q and "
+        "W_v, a prefix in attention, adapters behind both sub-layers, a head above the last block.",
     ),
 }
