@@ -110,10 +110,9 @@ def summaries(block=4):
 FIGURES = {
     "long_attention.svg": Drawing(
         long_attention,
-        "Ten maps of twelve queries and keys, with the scores that are computed: full; window, a "
-        "band; with a global token, also one row and column; with random keys; blocks with "
-        "summaries; low rank, three columns; kernel, no map; hashing, scattered; segments with "
-        "memory, a staircase; best k, two a query.",
+        "Ten maps with the computed scores: full; window, a band; with a global token; with random "
+        "keys; blocks with summaries; low rank, three columns; kernel, none; hashing, scattered; "
+        "segments with memory, a staircase; best k, two a query.",
     ),
     "summaries.svg": Drawing(
         summaries,
