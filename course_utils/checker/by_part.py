@@ -5,6 +5,7 @@ task is judged by several properties, of which some may hold.
 """
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,7 +32,8 @@ def name_each_part(
         holds: `holds(mistakes, part)` tells whether they fit further inputs; None is the whole.
     """
     ways: dict[Any, list[Some]] = {}
-    for key in _wrong_parts(exercise, given):
+    wrong = [*_wrong_parts(exercise, given)]
+    for key in wrong:
         for possible in ([(m,) for m in exercise.mistakes], exercise.pairs()):
             fitting = [some for some in possible if _fits(exercise, some, given, key, end)]
             ways[key] = [some for some in fitting if holds(some, key)]
@@ -45,6 +47,8 @@ def name_each_part(
                 continue
             if explains(exercise, together, given) and holds(together, None):
                 return together, ()
+    for key, found in ways.items():
+        certain[key] = _certain([x for x in found if _alone(exercise, x, given, key, wrong)])
     said = tuple(
         f"{_place(key)} what comes out when {mistakes_are(len(names))} made: "
         + " ".join(f"{capital(m.name)}. {m.why}" for m in names)
@@ -112,6 +116,32 @@ def _fits(exercise: Exercise, some: Some, given: list[Any], key: Any, end: float
         gap(part_of(outcome_of(exercise, some, i), key), part_of(came, key)).size <= 1
         for i, came in enumerate(given)
     )
+
+
+def _changed(exercise: Exercise, some: Some) -> list[Any]:
+    """The keys of the parts that mistakes change."""
+    every = range(len(exercise.probes))
+    both = [(outcome_of(exercise, (), i), outcome_of(exercise, some, i)) for i in every]
+    return [
+        key
+        for key, *_ in parts(both[0][0], both[0][0])
+        if any(gap(part_of(due, key), part_of(made, key)).size > 1 for due, made in both)
+    ]
+
+
+def _alone(exercise: Exercise, some: Some, given: list[Any], key: Any, wrong: list[Any]) -> bool:
+    """Whether mistakes may be told of one part, whatever came in the others.
+
+    What they change besides came so as well; or it is wrong in another way, and this part is one
+    that no mistake changes without others, as weights from which an output is made.
+    """
+    others = [
+        other
+        for other in _changed(exercise, some)
+        if other != key and not _fits(exercise, some, given, other, math.inf)
+    ]
+    single = others and any(_changed(exercise, (m,)) == [key] for m in exercise.mistakes)
+    return not single and all(other in wrong for other in others)
 
 
 def _certain(fitting: list[Some]) -> Some:

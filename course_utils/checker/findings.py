@@ -123,6 +123,17 @@ def lost_axes(trial: Trial) -> str | None:
     return f"{ALL_BUT}axes of size 1 are not as they are due"
 
 
+def joined_axes(trial: Trial) -> str | None:
+    """Right numbers of which two neighbouring axes are joined into one."""
+    if not all(isinstance(x, Tensor) for pair in trial.pairs for x in pair):
+        return None
+    for i in range(min(due.dim() for due, _ in trial.pairs) - 1):
+        joined = [(due.flatten(i, i + 1), given) for due, given in trial.pairs]
+        if all(gap(*pair).size <= 1 for pair in joined):
+            return f"{ALL_BUT}axes {i} and {i + 1} are joined into one"
+    return None
+
+
 def one_sum(trial: Trial) -> str | None:
     """All numbers too large by one sum."""
     pairs = _flat(trial)
@@ -278,4 +289,4 @@ FINDINGS: tuple[Callable[[Trial], str | None], ...] = (
 OF_ARGUMENTS = (no_influence, batch_added_up, rows_mixed_up, some_inputs)
 # what may be said beside a known mistake
 EXACT = (plain_factor, one_sum, inverted, axes_exchanged, one_order)
-OF_FORM = (lost_axes,)  # what is told where a shape is wrong
+OF_FORM = (lost_axes, joined_axes)  # what is told where a shape is wrong

@@ -217,7 +217,7 @@ class _Judge(Examined):
             together = "" if self.gaps[0].fact else plain_slip(self.exercise, self.given[0])
             if together:
                 return self._wrong(case, measured=[together])
-            self.facts.append(self.gaps[0].fact or typed_fact(self.exercise, self.given[0]))
+            self.facts.append(typed_fact(self.exercise, self.given[0], self.gaps[0].fact))
         return self._wrong(case)
 
     def _without_a_name(self, i: int, case: Case, found: Gap) -> Verdict:

@@ -19,7 +19,7 @@ from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.left_over import what_is_left
 from course_utils.checker.one_change import EACH, NUMBER, around, job, least, place, takes_away
 from course_utils.checker.runner import outcome, play_batch
-from course_utils.checker.widen import drawn, widened
+from course_utils.checker.widen import drawn, far_longer, widened
 
 _RUNS = 0.12  # of computing, for one that is right on all inputs
 _LEAST = 12  # inputs: on fewer a change may be right by chance
@@ -104,6 +104,7 @@ def inputs_from(exercise: Exercise, first: tuple, in_time: bool) -> tuple[list[t
     further = [*drawn(exercise)]
     if in_time or len(inputs) + len(further) < _LEAST:
         further += [args for _, args in widened(exercise) if args is not first]
+    inputs += far_longer(exercise)
     most = max(_LEAST, int(_RUNS / each))
     every = -(-len(further) // most) or 1
     left = [args for k, args in enumerate(further) if k % every]

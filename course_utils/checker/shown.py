@@ -1,6 +1,7 @@
 """Outcomes and arguments as short text, in few digits; what is cut ends in dots."""
 
 import functools
+import itertools
 import math
 import operator
 from typing import Any
@@ -12,6 +13,8 @@ from course_utils.checker.values import Opaque, Raised, article, gap
 from course_utils.checker.wording import in_words
 
 _ROW = 12  # numbers of a row of a large tensor
+_LIST = 24  # entries of a list
+_ENDS = 4  # entries of a longer list that are shown at its start, at its end, and around a place
 _TEXT = 200  # characters of anything else
 
 
@@ -46,7 +49,7 @@ def show(value: Any, index: tuple = (), most: int = 48) -> str:
     if isinstance(value, (list, tuple)):
         parts = [part(i, item) for i, item in enumerate(value)]
         if not any(map(_holds_tensors, value)):
-            return "[" + ", ".join(parts) + "]"
+            return "[" + ", ".join(_few(parts, index)) + "]"
         return ",\n".join(
             _indented("(", text + ")") if isinstance(item, (list, tuple)) else text
             for item, text in zip(value, parts, strict=True)
@@ -64,6 +67,20 @@ def show(value: Any, index: tuple = (), most: int = 48) -> str:
         return f"{name if name.isidentifier() else 'a function'}(...)"
     text = number(value) if isinstance(value, (bool, int, float)) else repr(value)
     return text if len(text) <= _TEXT else text[:_TEXT] + " ..."
+
+
+def _few(parts: list[str], index: tuple) -> list[str]:
+    """Of many entries the first and the last, and those around the place in `index`."""
+    count = len(parts)
+    if count <= _LIST:
+        return parts
+    at = index[0] if index and isinstance(index[0], int) else 0
+    near = {*range(_ENDS), *range(count - _ENDS, count), *range(at - _ENDS, at + _ENDS)}
+    kept = sorted(near & {*range(count)})
+    shown = [parts[0]]
+    for before, k in itertools.pairwise(kept):
+        shown += [f"... ({k - before - 1} more)"] * (k > before + 1) + [parts[k]]
+    return shown
 
 
 def is_of_another_form(value: Any) -> bool:

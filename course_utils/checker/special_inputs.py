@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
-from course_utils.checker.resized import ids_in, is_order, sums_to_one, with_gaps, without_gaps
+from course_utils.checker.resized import ids_in, sums_to_one, with_gaps, without_gaps
 from course_utils.checker.runner import outcome
 from course_utils.checker.stated_sizes import has_last_id, number_ranges, ranges
 from course_utils.checker.values import gap
@@ -25,7 +25,6 @@ _MOST_PLACES = 8
 _CHOICE = re.compile(r"topk|sort|argm|\bmax\(")
 _VERY_UNLIKELY = -120.0  # the logarithm of a probability
 _ABOVE = 120.0  # the other logits: in float32 the softmax gives them 0
-_LONG = 60  # entries
 _SHARE = r"(?:an? |the )?(?:probability|share|number in 0\.\.1|number from 0 to 1)"
 _LOW = 256.0  # below 0: lower than any number that is put for "very low"
 _LABEL = 1000  # where ids are labels, they may be as large
@@ -131,23 +130,6 @@ def of_logits(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield f"has one logit {_ABOVE:.0f} above the others", new
 
 
-def long_list(value: Any, probe: tuple) -> Iterator[tuple[str, Any]]:
-    """A long list of numbers, where it is all that is given: no other size goes with it."""
-    numbers = torch.tensor(value) if _are_numbers(value) else value
-    if len(probe) > 1 or not isinstance(numbers, Tensor) or numbers.dim() != 1:
-        return
-    if 1 < len(numbers) < _LONG:
-        times = -(-_LONG // len(numbers))
-        later = len(numbers) * torch.arange(times).repeat_interleave(len(numbers))
-        long = numbers.repeat(times)
-        long = long + later if is_order(numbers) else long
-        yield f"has {len(long)} entries", long if numbers is value else long.tolist()
-
-
-def _are_numbers(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and {*map(type, value)} <= {int, float}
-
-
 def of_shares(exercise: Exercise, name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """A probability, or a number that may be 0 to 1, at its ends."""
     text = " ".join(f"{exercise.solution.__doc__}".split())
@@ -210,7 +192,6 @@ def of_meaning(
     yield from of_text(value)
     yield from of_log_probs(name, value)
     yield from of_logits(name, value)
-    yield from long_list(value, probe)
 
 
 def of_masks(value: Any) -> Iterator[tuple[str, Any]]:

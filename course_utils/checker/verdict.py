@@ -213,8 +213,22 @@ def plain_slip(exercise: Exercise, given: Any) -> str:
     return f"two slips together lead to this: {scaled[0]}" if len(scaled) == 1 else ""
 
 
-def typed_fact(exercise: Exercise, given: Any) -> str:
-    """Something true and of use about a typed answer that is wrong."""
+def _of_several(exercise: Exercise, given: Any) -> str:
+    """Whether what is due is among several numbers that were given where one is asked."""
+    due = freeze(exercise.solution())
+    number = isinstance(due, (int, float)) and not isinstance(due, bool)
+    if not number or not isinstance(given, list) or not given:
+        return ""
+    right = [gap(Typed(due), x).size <= 1 for x in given]
+    if all(right) and len(given) > 1:
+        return "one number is asked; the one that stands here several times is right"
+    return f"one number is asked; {'one of these' if any(right) else 'none of these'} is right"
+
+
+def typed_fact(exercise: Exercise, given: Any, of_form: str = "") -> str:
+    """Something true and of use about a typed answer that is wrong, perhaps in its form."""
+    if said := _of_several(exercise, given) or of_form:
+        return said
     due = freeze(exercise.solution())
     known = [due, *(freeze(m.switches["answer"]) for m in exercise.mistakes)]
     letters = sorted(x for x in known if isinstance(x, str) and len(x) == 1)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.generic_inputs import generic
+from course_utils.checker.long_lists import of_long_lists
 from course_utils.checker.plain_inputs import IDS, Input, of_large_sizes, of_plain_numbers
 from course_utils.checker.resized import (
     cut,
@@ -100,6 +101,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
                 swapped = tuple(exchanged(arg, value, other) for arg in probe)
                 yield f"where `{name}` is {other}", swapped
     yield from of_plain_numbers(exercise, probe)
+    yield from of_long_lists(exercise, probe)
     yield from at_limits(names, probe)
     yield from of_labels(exercise, probe)
     yield from far_from_zero(names, probe)
@@ -120,6 +122,13 @@ def _smaller_in_words(exercise: Exercise, probe: tuple, size: int, to: int) -> s
     if unnamed or not all(name.isidentifier() and of[name] == {size} for name in names):
         return f"with sizes of {to} in place of {size}"
     return f"where {' and '.join(names)} {'is' if len(names) == 1 else 'are'} {to}"
+
+
+@functools.cache
+def far_longer(exercise: Exercise) -> tuple[tuple, ...]:
+    """Of these the ones with long lists: they are quick, and no number that cuts holds there."""
+    made = [x for probe in exercise.probes[-2:] for _, x in of_long_lists(exercise, probe)]
+    return tuple(args for args in made if all_agree(exercise, in_range(exercise, args)))
 
 
 @functools.cache

@@ -22,12 +22,14 @@ NOTEBOOK = "04_bahdanau_translation"
 
 
 def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="two lists"):
+    """Both sequences; `form` says in which order, or how they are put together."""
     made = {
         "bos first": [bos, *sentence],
         "eos last": [*sentence, eos],
         "both": [bos, *sentence, eos],
         "plain": list(sentence),
         "without last": [bos, *sentence[:-1]],
+        "without first": [bos, *sentence[1:]],
         "reversed": [bos, *sentence[::-1]],
         "from second": [*sentence[1:], eos],
         "eos first": [eos, *sentence],
@@ -37,6 +39,8 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="
         "nested before eos": [sentence, eos],
     }
     both = made[inputs], made[targets]
+    if form == "exchanged":
+        return both[::-1]
     return list(zip(*both, strict=False)) if form == "pairs" else both
 
 
@@ -51,11 +55,12 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="
     """,
     reference=_shift,
     probes=[([7], 1, 2), ([5, 8, 4], 1, 2)],
+    edges=[("where `sentence` is empty", ([], 1, 2))],
     mistakes=[
         wrong(
             "the inputs are not shifted",
             "teacher forcing",
-            "Inputs and targets are the same, so the decoder reads the token it has to predict.",
+            "At each place the decoder would read the very token that it has to predict there.",
             {"inputs": "both", "targets": "both"},
             inputs="eos last",
         ),
@@ -63,8 +68,7 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="
             "the shift goes the wrong way",
             "teacher forcing",
             "The inputs start with <bos> and the targets end with <eos>, not the other way round.",
-            inputs="eos last",
-            targets="bos first",
+            form="exchanged",
         ),
         wrong(
             "<bos> is missing in the inputs",
@@ -78,6 +82,32 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="
             "The input starts with <bos>, not with the sentence: from <bos> the first token is "
             "predicted.",
             inputs="plain",
+            targets="from second",
+        ),
+        wrong(
+            "the first token is missing in the targets",
+            "teacher forcing",
+            "From <bos> the first token is predicted: it is the first target.",
+            targets="from second",
+        ),
+        wrong(
+            "the last token is missing in the inputs",
+            "teacher forcing",
+            "It is read as well: from the last token <eos> is predicted.",
+            inputs="without last",
+        ),
+        wrong(
+            "the first token is missing in the inputs",
+            "teacher forcing",
+            "All tokens are read, behind <bos>.",
+            inputs="without first",
+        ),
+        wrong(
+            "inputs and targets have one token too few",
+            "teacher forcing",
+            "Each has one entry more than the sentence: <bos> and all tokens are read, all tokens "
+            "and <eos> are predicted.",
+            inputs="without last",
             targets="from second",
         ),
         wrong(
@@ -142,7 +172,7 @@ def _shift(sentence, bos, eos, *, inputs="bos first", targets="eos last", form="
 def shifted(sentence, bos, eos):
     """What the decoder reads and what it has to predict.
 
-    sentence: a list of token ids; bos, eos: the ids of <bos> and <eos>.
+    sentence: a list of token ids, of any length, 0 too; bos, eos: the ids of <bos> and <eos>.
     Returns two lists, inputs and targets.
     """
     return [bos, *sentence], [*sentence, eos]

@@ -485,9 +485,11 @@ def _gap(
         "mean": signed.mean,
         "sum": signed.sum,
         "norm": difference.norm,
+        "norm of a token": lambda: difference.norm(dim=1).max(),
         "squared": difference.square().max,
         "mean square": difference.square().mean,
         "root mean square": lambda: difference.square().mean().sqrt(),
+        "of absolutes": lambda: (first.abs() - second.abs()).abs().max(),
         "of the largest": lambda: (first.max() - second.max()).abs(),
         "relative": lambda: difference.abs().max() / layer(x).abs().max(),
         "entry by entry": lambda: (difference / permuted(layer(x), outside)).abs().max(),
@@ -581,6 +583,7 @@ def _gap_by_a_matrix(layer, x, order):
             "Asked for is the largest difference of one entry, not the root of the sum or of the "
             "mean of squares.",
             {"distance": "root mean square"},
+            {"distance": "norm of a token"},
             distance="norm",
             sign="dropped",
         ),
@@ -609,6 +612,13 @@ def _gap_by_a_matrix(layer, x, order):
             distance="of the largest",
             sign="dropped",
             axis=0,
+        ),
+        wrong(
+            "absolute values are taken before the subtraction",
+            "averaging",
+            "Subtract first: 2 and -2 are 4 apart, their absolute values are equal.",
+            distance="of absolutes",
+            sign="dropped",
         ),
         wrong(
             "yes or no is given back",

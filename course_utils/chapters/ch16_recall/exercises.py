@@ -10,6 +10,7 @@ from course_utils.checker.common import (
     not_low_enough,
     not_shifted,
     unshifted,
+    worked_out,
 )
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw, far_apart
@@ -552,59 +553,62 @@ def transformer_parameters(d_model, d_ff, layers, vocabulary):
     does its **self-attention** compute in all?
     """,
     mistakes=[
-        wrong(
-            "every step has ten scores",
-            "cache",
-            "Step t has t scores: one for each key so far.",
-            answer=6 * 8 * 100,
-        ),
-        wrong(
-            "every step has one score",
-            "cache",
-            "The new query meets all keys in the cache, not only its own.",
-            answer=6 * 8 * 10,
-        ),
-        wrong(
-            "the heads are forgotten",
-            "counting",
-            "Each of the 8 heads has scores of its own.",
-            answer=6 * 55,
-        ),
-        wrong(
-            "the layers are forgotten",
-            "counting",
-            "Each of the 6 layers has scores of its own.",
-            answer=8 * 55,
-        ),
-        wrong(
-            "one head of one layer is counted",
-            "counting",
-            "There are 8 heads in each of 6 layers.",
-            answer=55,
-        ),
-        wrong(
-            "a token does not look at itself",
-            "off by one",
-            "Step t sees t keys, its own included: 1 + 2 + ... + 10.",
-            answer=6 * 8 * 45,
-        ),
-        wrong(
-            "the cache is not used",
-            "cache",
-            "With a cache there is one new query a step; without it all t are asked again.",
-            answer=6 * 8 * 385,
-        ),
-        wrong(
-            "one step too many is counted",
-            "off by one",
-            "There are 10 steps: 1 + 2 + ... + 10.",
-            answer=6 * 8 * 66,
-        ),
-        wrong(
-            "layers and heads are added",
-            "counting",
-            "There are 8 heads in each of 6 layers: 6 times 8.",
-            answer=(6 + 8) * 55,
+        *worked_out(
+            lambda *, maps=6 * 8, keys=55: maps * keys,
+            wrong(
+                "every step has ten scores",
+                "cache",
+                "Step t has t scores: one for each key so far.",
+                keys=100,
+            ),
+            wrong(
+                "every step has one score",
+                "cache",
+                "The new query meets all keys in the cache, not only its own.",
+                keys=10,
+            ),
+            wrong(
+                "the heads are forgotten",
+                "counting",
+                "Each of the 8 heads has scores of its own.",
+                maps=6,
+            ),
+            wrong(
+                "the layers are forgotten",
+                "counting",
+                "Each of the 6 layers has scores of its own.",
+                maps=8,
+            ),
+            wrong(
+                "one head of one layer is counted",
+                "counting",
+                "There are 8 heads in each of 6 layers.",
+                maps=1,
+            ),
+            wrong(
+                "a token does not look at itself",
+                "off by one",
+                "Step t sees t keys, its own included: 1 + 2 + ... + 10.",
+                keys=45,
+            ),
+            wrong(
+                "the cache is not used",
+                "cache",
+                "With a cache there is one new query a step; without it all t are asked again.",
+                keys=385,
+            ),
+            wrong(
+                "one step too many is counted",
+                "off by one",
+                "There are 10 steps: 1 + 2 + ... + 10.",
+                keys=66,
+            ),
+            wrong(
+                "layers and heads are added",
+                "counting",
+                "There are 8 heads in each of 6 layers: 6 times 8.",
+                maps=6 + 8,
+            ),
         ),
     ],
     hints=[

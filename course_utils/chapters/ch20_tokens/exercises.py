@@ -1223,6 +1223,7 @@ def _numbers(
             parts[0] = found.pop() + parts[0]
         found += parts
     found = [p.strip() for p in found if p.strip()] if lost == "spaces" else found
+    found = [p for q in found if (p := q.replace("\n", ""))] if lost == "line breaks" else found
     return ["", *found] if empty else found
 
 
@@ -1278,6 +1279,13 @@ def _numbers(
             "merges",
             "Property 1: spaces count too; join the pieces and compare with the text.",
             lost="spaces",
+        ),
+        wrong(
+            "line breaks are lost",
+            "merges",
+            'Property 1: what is lost is "\\n": in a regular expression `.` stands for any '
+            "character but this one; [^0-9] takes it along.",
+            lost="line breaks",
         ),
         wrong(
             "digits before a letter are lost",

@@ -835,6 +835,15 @@ def _resized(
             grid="own",
         ),
         wrong(
+            "rows and columns of both grids are taken for each other",
+            "patches",
+            "`old` and `new` are (rows, columns), in the order in which `reshape` and "
+            "`interpolate` take them.",
+            grid="swapped",
+            size="swapped",
+            mode="bilinear",
+        ),
+        wrong(
             "rows and columns grow by one factor",
             "patches",
             "`new` may have another shape than `old`: give `size=new`, not one `scale_factor`.",
