@@ -10,7 +10,8 @@ import course_utils.checker.repair as repair
 from course_utils.checker import catalogue, check, left_over
 from course_utils.checker.edits import code_of
 from course_utils.checker.exercise import REGISTRY
-from course_utils.checker.special_inputs import long_list, of_log_probs
+from course_utils.checker.long_lists import of_long_lists
+from course_utils.checker.special_inputs import of_log_probs
 from course_utils.checker.stated_sizes import as_stated, in_range, ranges
 from course_utils.checker.widen import drawn, usual, widened
 from course_utils.models.attention import masked_softmax
@@ -125,9 +126,10 @@ def test_logarithms_of_very_small_probabilities_are_tried():
 
 
 def test_a_list_that_is_all_that_is_given_is_tried_long():
-    ((_, long),) = long_list(torch.tensor([1, 2, 0]), (torch.tensor([1, 2, 0]),))
+    only, more = (torch.tensor([1, 2, 0]),), (torch.tensor([1, 2]), 5)
+    ((_, (long,)),) = of_long_lists(REGISTRY["look_at"], only)
     assert sorted(long.tolist()) == [*range(60)]
-    assert not [*long_list(torch.tensor([1, 2]), (torch.tensor([1, 2]), 5))]
+    assert not [*of_long_lists(REGISTRY["look_at"], more)]
 
 
 @pytest.mark.parametrize("size", [2, 6])
