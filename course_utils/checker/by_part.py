@@ -1,13 +1,14 @@
 """Names for the parts of an outcome, where none fits the whole of it.
 
-An answer that gives back several things may go wrong in each of them in its own way, and an open
-task is judged by several properties, of which some may hold.
+An answer that gives back several things may go wrong in each of them in its own way, one with a
+switch on either side of it, and an open task is judged by several properties, of which some may
+hold.
 """
 
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from course_utils.checker.exercise import Exercise, Mistake
@@ -56,6 +57,49 @@ def name_each_part(
         if names
     )
     return (), said
+
+
+def name_each_side(
+    exercise: Exercise, given: list[Any], end: float, holds: Callable[..., bool]
+) -> tuple[str, ...]:
+    """Sentences on the two sides of a switch among the arguments: the mistakes made on each.
+
+    Where several mistakes explain a side, one that shows on this side alone goes before others.
+    """
+    for i, column in enumerate(zip(*exercise.probes)):
+        if {*map(type, column)} != {bool} or len({*column}) < 2:
+            continue
+        name, said = f"where `{exercise.argument(i)}` is", []
+        for side in (True, False):
+            on = [k for k, x in enumerate(column) if x is side]
+            names = _of_side(exercise, given, on, end, holds, (i, side))
+            what = f"{mistakes_are(len(names))} made:"
+            whys = " ".join(f"{capital(m.name)}. {m.why}" for m in names)
+            said += [f"{name} {side}: {what} {whys}"] if names else []
+        if said:
+            return tuple(said)
+    return ()
+
+
+def _of_side(
+    exercise: Exercise, given: list[Any], on: list[int], end: float, holds: Callable, where: tuple
+) -> Some:
+    """The mistakes behind what came on the probes `on`; none where these are right."""
+
+    def explains_on(probes: Iterable[int], some: Some, outcomes: list[Any]) -> bool:
+        return all(gap(outcome_of(exercise, some, k), outcomes[k]).size <= 1 for k in probes)
+
+    due = [outcome_of(exercise, (), k) for k in range(len(given))]
+    if explains_on(on, (), given):
+        return ()
+    off = [k for k in range(len(given)) if k not in on]
+    for possible in ([(m,) for m in exercise.mistakes], exercise.pairs()):
+        in_time = itertools.takewhile(lambda _: time.process_time() < end, possible)
+        fitting = [some for some in in_time if explains_on(on, some, given)]
+        fitting = [some for some in fitting if holds(some, None, where)]
+        if fitting:
+            return _certain([some for some in fitting if explains_on(off, some, due)] or fitting)
+    return ()
 
 
 def name_three(

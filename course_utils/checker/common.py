@@ -86,7 +86,8 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
     as well is named by the one, and the two are told as another way to it.
 
     Args:
-        work: works the number out; its keyword-only switches make the mistakes.
+        work: works the number out; its keyword-only switches make the mistakes. Two that contradict
+            each other (a map forgotten, and its bias counted) come to what one alone gives.
         mistakes: what `wrong` returned, with switches of `work`.
     """
     single = list(itertools.chain(*mistakes))
@@ -110,7 +111,7 @@ def worked_out(work: Callable[..., float], *mistakes: list[Mistake]) -> list[lis
         ]
         if any(of != name for of in near):
             continue
-        both = replace(a, name=name, why=f"{a.why} {b.why}")
+        both = replace(a, name=name, why=f"{a.why} {b.why}", of_two=True)
         known.append((both, number))
         twos.append((name, Typed(number)))
 

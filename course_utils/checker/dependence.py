@@ -117,7 +117,8 @@ def batch_mixed_up(trial: Trial) -> str | None:
     told: list[tuple[int, Tensor]] = []  # what was taken apart where it came out wrong
     for args, right, given in zip(trial.inputs, trial.due, trial.given):
         sizes = {a.shape[0] for a in args if isinstance(a, Tensor) and a.dim() > 1}
-        if len(sizes) != 1 or not comparable(right, given) or right.shape[:1] != (*sizes,):
+        tensors = isinstance(right, Tensor) and isinstance(given, Tensor)
+        if len(sizes) != 1 or not tensors or not right.shape[:1] == given.shape[:1] == (*sizes,):
             return None
         (batch,) = sizes
         cut = [isinstance(a, Tensor) and a.dim() > 0 and a.shape[0] == batch for a in args]

@@ -76,16 +76,19 @@ class Examined:
         """The plain form of a mistake, the first under its name."""
         return (next(m for m in self.exercise.mistakes if m.name == mistake.name),)
 
-    def _holds(self, some: tuple[Mistake, ...], part: Any = None) -> bool:
+    def _holds(self, some: tuple[Mistake, ...], part: Any = None, where: tuple = ()) -> bool:
         """Whether mistakes that explain the probes explain further inputs as well.
 
         On generic inputs, and on those that may be shown, they give what came; where numbers are
         large they are not wrong where the answer is right. `part` is the key of one part of the
-        outcomes, and none of all.
+        outcomes, and none of all; `where` is the place of an argument and the value that it has on
+        the inputs that count.
         """
         further, answer = self._further, self.exercise.combine(*some).answer
         with global_state_kept():
             for args, *outcomes, as_given in further:
+                if where and args[where[0]] is not where[1]:
+                    continue
                 outcomes += [outcome(self.exercise.play, answer, args, 0, kept=True)]
                 kept = [part_of(x, part) for x in outcomes]
                 due, came, made = outcomes if any(x is None for x in kept) else kept

@@ -83,12 +83,16 @@ ASKS = ("build", "practice", "transfer")  # what an exercise is for
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
-    """One form of a known mistake: name and reason are shown, the tag is counted."""
+    """One form of a known mistake: name and reason are shown, the tag is counted.
+
+    `of_two` tells that it is two slips on the way to a typed number, which others may lead to, too.
+    """
 
     name: str
     tag: str
     why: str
     switches: dict[str, Any]
+    of_two: bool = False
 
 
 @dataclass(frozen=True)

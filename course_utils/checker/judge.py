@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checker.by_part import name_each_part, name_three, what_does_not_hold
+from course_utils.checker import by_part
 from course_utils.checker.called_with import may_borrow, one_call, own_arguments, things_due
 from course_utils.checker.causes import stops_where, told
 from course_utils.checker.endless import NEVER_ENDS, hangs, out_of_time
@@ -89,15 +89,14 @@ class _Judge(Examined):
             if self.facts:
                 return self._wrong(Case(self.exercise.probes[0], self.due[0], self.given[0]))
             return self._accepted()
-        named, complete = name_mistakes(
-            self.exercise, self.given, self.end - BUDGET / 3, self._holds
-        )
-        lacking = () if named else what_does_not_hold(self.exercise, self.given)
+        exercise, given, holds = self.exercise, self.given, self._holds
+        named, complete = name_mistakes(exercise, given, self.end - BUDGET / 3, holds)
+        lacking = () if named else by_part.what_does_not_hold(self.exercise, self.given)
         of_parts: tuple[str, ...] = ()
         if not named and not lacking and self.exercise.kind != "value":
-            explained = self.exercise, self.given, self.end - BUDGET / 4, self._holds
-            named, of_parts = name_each_part(*explained)
-            named = named or (name_three(*explained) if of_parts else ())
+            explained = exercise, given, self.end - BUDGET / 4, holds
+            named, of_parts = by_part.name_each_part(*explained)
+            named = named or (by_part.name_three(*explained) if of_parts else ())
             complete = True
         i = self._telling(named)
         case, found = self._small(i, named)
@@ -176,7 +175,7 @@ class _Judge(Examined):
         if isinstance(run.value, Raised):
             self.facts += error_facts(run)
         else:
-            self.facts += what_does_not_hold(self.exercise, [run.value]) or [found.fact]
+            self.facts += by_part.what_does_not_hold(self.exercise, [run.value]) or [found.fact]
         if not found.fact and self._is_right_in_float64(args):
             self.facts.append("in float64 it comes out right there: float32 loses the digits")
         change = self._repaired(args)
@@ -211,8 +210,8 @@ class _Judge(Examined):
             self.facts.append(typed_fact(self.exercise, self.given[0]))
             return dataclasses.replace(self._wrong(case, "mistake", letters), whole=False)
         if len(fitting) > 1:
-            slips = "; or ".join(f"{m.name} ({m.why})" for m in fitting)
-            self.facts.append(f"several slips lead to this: {slips}")
+            ways = "; another way: ".join(f"{m.name} ({m.why})" for m in fitting)
+            self.facts.append(f"one way to this number: {ways}")
         else:
             together = "" if self.gaps[0].fact else plain_slip(self.exercise, self.given[0])
             if together:
@@ -234,8 +233,10 @@ class _Judge(Examined):
         look = repeats and not found.of_kind
         change = self._repaired(self.exercise.probes[i]) if look else ""
         if not change and repeats:
-            end = self.end - BUDGET / 12
-            if three := name_three(self.exercise, self.given, end, self._holds):
+            explained = self.exercise, self.given, self.end - BUDGET / 12, self._holds
+            if sides := by_part.name_each_side(*explained):
+                return self._wrong(case, measured=sides)
+            if three := by_part.name_three(*explained):
                 return self._wrong(case, "mistake", three)
         if not change and repeats and not isinstance(case.given, Raised):
             change = self._known_and_more(OF_FORM if found.of_form else EXACT)

@@ -109,7 +109,9 @@ class Result:
     def _sentences(self) -> list[str]:
         """The names with their reasons, then what was measured, then the facts."""
         named = [f"{capital(m.name)}. {m.why}" for m in self.verdict.mistakes]
-        if named and self.verdict.whole:
+        if named and self.verdict.mistakes[0].of_two:
+            named.insert(0, "One way to this number:")
+        elif named and self.verdict.whole:
             named.insert(0, f"Your result is what comes out when {mistakes_are(len(named))} made:")
         elif named:
             named.insert(0, capital(f"{mistakes_are(len(named))} made:"))

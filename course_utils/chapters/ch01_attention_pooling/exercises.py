@@ -220,7 +220,7 @@ _SCORE_MISTAKES = [
         width_in="ignored",
     ),
     wrong(
-        "far keys get more weight than near ones",
+        "the exponent is positive",
         "locality",
         "The exponent must be negative, so that weight falls with distance.",
         sign=1,

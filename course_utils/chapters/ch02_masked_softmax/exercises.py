@@ -589,7 +589,7 @@ _MASKS = torch.tensor(
             empty="uniform",
         ),
         wrong(
-            "large scores overflow",
+            "exp is taken of the scores as they are",
             "overflow",
             "exp(200) is infinite in float32; subtract the row's maximum, or use torch.softmax.",
             {"exp": "multiplied"},
@@ -1137,6 +1137,12 @@ def _packed(
             "mask missing",
             "Padding tokens share the segment 0, so they see each other unless 0 is shut out.",
             padding="seen",
+        ),
+        wrong(
+            "the padding of the first row is taken for that of all rows",
+            "mask missing",
+            "Each row of the batch has padding at places of its own.",
+            padding="of the first",
         ),
         wrong(
             "a row without padding is hidden whole",

@@ -726,11 +726,11 @@ def dot_product_variance():
 
 def _parameters(*, queries=True, keys=True, last="row", biases="none"):
     """How many numbers maps from 20 and 2 to 8, and from 8 to 1, have."""
-    third = {"row": 8, "none": 0, "square": 64}[last]
-    of_third = {"row": 1, "none": 0, "square": 8}[last]
+    third = {"row": 8, "none": 0, "square": 64, "one number": 1}[last]
+    of_third = {"none": 0, "square": 8}.get(last, 1)
     hidden = 8 * queries + 8 * keys
     return 160 * queries + 16 * keys + third + {
-        "none": 0, "all": hidden + of_third, "hidden": hidden, "last": 1
+        "none": 0, "all": hidden + of_third, "hidden": hidden, "last": of_third
     }[biases]  # fmt: skip
 
 
@@ -752,6 +752,12 @@ def _parameters(*, queries=True, keys=True, last="row", biases="none"):
                 "counting",
                 "The 8 hidden features still have to become one number.",
                 last="none",
+            ),
+            wrong(
+                "w_v is counted as one number",
+                "counting",
+                "It is a vector: one weight for each of the 8 hidden features.",
+                last="one number",
             ),
             wrong(
                 "w_v is counted as a square matrix",

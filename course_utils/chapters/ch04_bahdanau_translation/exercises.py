@@ -1142,10 +1142,12 @@ def _penalty(
     probes=[(4, 6), (6, 4), (5, 5), (2, 9)],
     mistakes=[
         wrong(
-            "long translations are punished",
+            "the two lengths change places",
             "length",
-            "They lose precision already; the penalty is for shorter candidates.",
+            "The penalty is for a candidate shorter than the reference; longer ones lose precision "
+            "already.",
             punish="long",
+            cap=True,
         ),
         wrong(
             "the fraction is upside down",
@@ -1162,7 +1164,7 @@ def _penalty(
         wrong(
             "the lengths are divided without remainder",
             "length",
-            "6 // 4 is 1, so the exponent becomes 0: divide with /.",
+            "// drops the remainder, 6 // 4 is 1: divide with /.",
             ratio="whole",
         ),
         wrong(
@@ -1193,9 +1195,9 @@ def _penalty(
             base=2.0,
         ),
         wrong(
-            "long translations get a bonus",
+            "the limit of 1 is missing",
             "length",
-            "The penalty never exceeds 1.",
+            "A candidate at least as long as the reference has the penalty 1, without the formula.",
             cap=False,
         ),
     ],

@@ -1271,6 +1271,13 @@ def _block_size(*, attention=4 * 64 * 64, ffn=2 * 64 * 256 + 256 + 64, norms=4 *
                 norms=2 * 64,
             ),
             wrong(
+                "scale and shift of a norm are counted as one number each",
+                "counting",
+                "Both are vectors: 64 numbers of scale and 64 of shift, one for each feature.",
+                {"norms": 2},
+                norms=4,
+            ),
+            wrong(
                 "the biases of the feed-forward network are forgotten",
                 "counting",
                 "Its two layers have 256 and 64 biases.",
@@ -1282,6 +1289,12 @@ def _block_size(*, attention=4 * 64 * 64, ffn=2 * 64 * 256 + 256 + 64, norms=4 *
                 "Its two layers have 256 and 64 biases.",
                 {"ffn": 2 * 64 * 256 + 64},
                 ffn=2 * 64 * 256 + 256,
+            ),
+            wrong(
+                "each bias of the feed-forward network is counted as one number",
+                "counting",
+                "A bias is a vector, with one number for each output: 256 and 64.",
+                ffn=2 * 64 * 256 + 2,
             ),
             wrong(
                 "one layer of the feed-forward network is forgotten",

@@ -846,7 +846,7 @@ def _segment_by_einsum(x, memory, weights):
             what="keys",
         ),
         wrong(
-            "the memory grows",
+            "the memory is not cut",
             "length",
             "Keep M tokens, however many there were.",
             end="all",

@@ -398,12 +398,17 @@ def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases
            ffn=2, embeddings=1, stacks=2, norms=3, output_bias=False, last_norms=0,
            repeated=True):  # fmt: skip
     d = d_model
-    attend = attention * d * d + (attention * d if biases not in (False, "network") else 0)
-    behind = {"twice d_ff": 2 * d_ff, "twice d": 2 * d}.get(biases, d_ff + d)
-    forward = ffn * d * d_ff + (behind if biases not in (False, "attention") else 0)
+    of_map = {False: 0, "network": 0, "one number each": 1}.get(biases, d)
+    behind = {
+        False: 0, "attention": 0, "twice d_ff": 2 * d_ff, "twice d": 2 * d, "second": d,
+        "one number each": 2,
+    }.get(biases, d_ff + d)  # fmt: skip
+    attend = attention * (d * d + of_map)
+    forward = ffn * d * d_ff + behind
+    of_norm = 2 if norm == "one number each" else norm * d
     layers = layers if repeated else 1
-    encoder = attend + forward + 2 * norm * d
-    decoder = (2 if cross else 1) * attend + forward + (norms if cross else 2) * norm * d
+    encoder = attend + forward + 2 * of_norm
+    decoder = (2 if cross else 1) * attend + forward + (norms if cross else 2) * of_norm
     blocks = layers * (encoder + (decoder if stacks == 2 else 0))
     blocks += last_norms * 2 * d
     return blocks + embeddings * vocabulary * d + (vocabulary if output_bias else 0)
@@ -440,9 +445,31 @@ def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases
             "the biases are forgotten",
             "counting",
             "d_model for each of the four maps of an attention, d_ff and d_model in the network.",
-            {"biases": "network"},
-            {"biases": "attention"},
             biases=False,
+        ),
+        wrong(
+            "the biases of attention are forgotten",
+            "counting",
+            "Each of its four maps has d_model of them.",
+            biases="network",
+        ),
+        wrong(
+            "the biases of the network are forgotten",
+            "counting",
+            "Its first map has d_ff outputs and its second d_model: d_ff + d_model biases.",
+            biases="attention",
+        ),
+        wrong(
+            "the bias of the network's first map is forgotten",
+            "counting",
+            "Its first map has d_ff outputs and its second d_model: d_ff + d_model biases.",
+            biases="second",
+        ),
+        wrong(
+            "each bias is counted as one number",
+            "counting",
+            "A bias is a vector, with one number for each output of its map.",
+            biases="one number each",
         ),
         wrong(
             "the two biases of the network are taken to be equally long",
@@ -464,9 +491,16 @@ def _count(d_model, d_ff, layers, vocabulary, *, attention=4, cross=True, biases
             norm=1,
         ),
         wrong(
+            "scale and shift of a norm are counted as one number each",
+            "counting",
+            "Both are vectors, with one number for each feature: 2 · d_model.",
+            norm="one number each",
+        ),
+        wrong(
             "a decoder block has two norms",
             "counting",
-            "It has three sub-layers, and a norm stands after each.",
+            "It has three sub-layers, and a norm stands after each. Another way to these numbers: "
+            "the bias of the network's second map is forgotten.",
             norms=2,
         ),
         wrong(

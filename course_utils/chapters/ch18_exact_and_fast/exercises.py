@@ -105,7 +105,7 @@ _READ_PLAINLY = {"shrink": "old", "start": -math.inf, "shift": True, "result": "
             shrink="never",
         ),
         wrong(
-            "the sum grows when the maximum rises",
+            "the factor at a new maximum is upside down",
             "state",
             "From a higher maximum everything looks smaller: the factor is exp(old - new), never "
             "above 1.",

@@ -29,6 +29,8 @@ def _merged(
         two = (ids[i], ids[i + 1])
         if order == "either id twice, too":
             return {*two} <= {*pair}
+        if order == "one of the two":
+            return two[0] == pair[0] or two[1] == pair[1]
         return two == tuple(pair) or order == "any" and two == tuple(pair)[::-1]
 
     found = [i for i in range(len(ids) - 1 - (where == "but the last")) if fits(i)]
@@ -117,6 +119,14 @@ def _merged(
             "merges",
             "The first id has to be pair[0] and the next one pair[1].",
             order="either id twice, too",
+            start="left",
+            second="gone",
+        ),
+        wrong(
+            "one of the two ids is enough",
+            "merges",
+            "Both have to fit: ids[i] == pair[0] and ids[i + 1] == pair[1].",
+            order="one of the two",
             start="left",
             second="gone",
         ),
