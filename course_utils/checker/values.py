@@ -13,6 +13,7 @@ from torch import Tensor
 from course_utils.checker.wording import entries, in_words
 
 RTOL, ATOL = 1e-4, 1e-5
+_ALL_WHOLE = 2**23  # from here on each float32 is a whole number, whatever it measures
 TYPED = 1e-3  # relative, for single numbers: three digits are enough when typed by hand
 _KINDS = {"bool": "true/false values", "int": "whole numbers", "float": "floating-point numbers"}
 
@@ -227,8 +228,9 @@ def _number_gap(expected: float, given: Any) -> Gap:
         return Gap(math.inf, f"it is {article(given)}, not one number")
     if not (math.isfinite(given) and math.isfinite(expected)):
         return Gap(0.0 if str(float(given)) == str(float(expected)) else math.inf, f"it is {given}")
-    if float(expected).is_integer() and float(given).is_integer():  # counts are exact
-        return Gap(0.0 if expected == given else math.inf)
+    counted = isinstance(expected, int) or abs(expected) < _ALL_WHOLE
+    if counted and float(expected).is_integer() and float(given).is_integer():
+        return Gap(0.0 if expected == given else math.inf)  # counts are exact
     size = abs(expected)
     least = ATOL * min(1.0, 100 * size) if isinstance(expected, Typed) and size else ATOL
     return Gap(abs(expected - given) / (least + TYPED * size))

@@ -4,12 +4,14 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from course_utils.checker import catalogue, check, runner
 from course_utils.checker.findings import some_inputs
 from course_utils.checker.generic_inputs import Trial, generic
 from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
+from course_utils.checker.values import gap
 
 BY_NAME = {e.name: e for e in catalogue()}
 
@@ -173,6 +175,23 @@ def test_right_answers_have_the_gradient_that_is_due(warnings_of_torch):
 
 
 # ---------------------------------------------------------------- right answers
+
+
+def test_large_floats_are_measured_and_whole_numbers_counted():
+    due = torch.tensor(2.7669754e13)  # in float32 a whole number, as all of this size
+    assert gap(due, 27669850750976.0).size < 1
+    assert gap(due, 1.001 * due.item()).size > 1
+    assert gap(2**24, 2**24 + 1).size == math.inf
+    assert gap(7, 8.0).size == math.inf
+
+
+def _perplexity(logits, targets, pad):
+    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=pad)
+    return loss.exp().item()
+
+
+def test_a_large_right_number_may_be_pythons():
+    assert "\u2713" in str(check("text_perplexity", _perplexity))
 
 
 def _by_sums():

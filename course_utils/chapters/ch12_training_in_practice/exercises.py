@@ -956,7 +956,7 @@ def attention_map_mebibytes():
             wrong(
                 "the idle ticks are compared with the busy ones",
                 "pipeline",
-                "3 idle for 12 busy ticks: of all 15 ticks that is another share.",
+                "Each way 3 ticks are idle for 12 busy ones: of all 15 that is another share.",
                 ticks=12,
             ),
             wrong(
@@ -968,7 +968,7 @@ def attention_map_mebibytes():
             wrong(
                 "as many ticks are counted as stages and micro-batches together",
                 "pipeline",
-                "A stage is busy for 12 ticks and idle for 3: that makes 15, not 16.",
+                "Each way a stage is busy for 12 ticks and idle for 3: that makes 15, not 16.",
                 ticks=16,
             ),
             wrong(
