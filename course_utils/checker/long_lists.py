@@ -1,5 +1,6 @@
 """Lists far longer than a probe has them: what is cut off at some length shows there."""
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,7 +34,8 @@ def of_long_lists(exercise: Exercise, probe: tuple) -> Iterator[Input]:
             alike = [i for i, x in enumerate(probe) if _is_list(x) and len(x) == size]
             have = "has" if len(alike) == 1 else "have"
             what = " and ".join(f"`{names[i]}`" for i in alike)
-            args = tuple(x * times if i in alike else x for i, x in enumerate(probe))
+            longer = _in_order if len(probe) == 1 else operator.mul
+            args = tuple(longer(x, times) if i in alike else x for i, x in enumerate(probe))
             yield f"where {what} {have} {size * times} entries", args
 
 
@@ -43,6 +45,14 @@ def _repeated(value: Any, times: int) -> Any:
     long = value.repeat(times)
     later = len(value) * torch.arange(times).repeat_interleave(len(value))
     return long + later if is_order(value) else long
+
+
+def _in_order(value: list, times: int) -> list:
+    """A list repeated; the numbers 0 to n - 1 in some order go on in this order."""
+    is_one = {*map(type, value)} == {int} and sorted(value) == [*range(len(value))]
+    if not is_one:
+        return value * times
+    return [x + k * len(value) for k in range(times) for x in value]
 
 
 def _is_line(value: Any) -> bool:

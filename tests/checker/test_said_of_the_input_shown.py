@@ -324,7 +324,7 @@ def test_a_form_whose_meaning_is_plain_is_accepted(name, answer):
         ("stream_of_stack", "CDB", "4 letters are asked"),
         ("stream_of_stack", "CDBE", "Each of the letters A, B, C, D stands once"),
         ("map_mistake", ("a", "c"), "1 letter is asked"),
-        ("scores_with_cache", (1, 2), "2 values were given, not one number"),
+        ("scores_with_cache", (1, 2), "One number is asked; none of these is right"),
         ("scores_with_cache", 3.5, "A whole number is asked"),
         ("scores_with_cache", -3, "It is below 0; what is due is not"),
         ("scores_with_cache", 10**9, "It is far too large"),
