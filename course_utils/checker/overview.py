@@ -1,6 +1,7 @@
 """What the learner has done so far, which mistakes come back, and what would train them."""
 
 from collections import Counter
+from datetime import datetime, timezone
 from html import escape
 from importlib import import_module
 
@@ -65,8 +66,10 @@ class Progress:
         """The kinds of mistakes, the wrong guesses, and what to do next."""
         kinds = sorted(self.tags.items(), key=lambda item: (-item[1][0], item[0]))
         lines = ["Kinds of mistakes so far:"] if kinds else []
+        today = datetime.now(timezone.utc).date().isoformat()  # as in the log
         for tag, (times, last) in kinds[:_MOST_KINDS]:
-            day = f", last on {last}" if last else ""
+            when = "today" if last == today else f"on {last}"
+            day = f", last {when}" if last else ""
             lines.append(f"  {times} x {tag}{day} - {TAGS[tag]}")
         if wrong := log.wrong_guesses():
             lines.append(f"Guessed otherwise: {', '.join(wrong)}")

@@ -97,8 +97,15 @@ def test_one_answer_counts_a_tag_once_and_many_bring_its_rule():
     check("additive_parameters", 176)
     assert log.tags()["counting"] == 3
     said = str(progress())
-    assert re.search(r"3 x counting, last on 20\d\d-\d\d-\d\d - Count matrix by matrix", said)
+    assert "3 x counting, last today - Count matrix by matrix" in said
     assert re.search(r"To train 'counting': exercise \w+ and card [\w-]+", said)
+
+
+def test_a_mistake_of_another_day_is_told_with_its_day(file):
+    check("scaled_attention", no_scale)
+    entry = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps(entry | {"time": "2026-01-05T09:00:00+00:00"}), encoding="utf-8")
+    assert "1 x scale, last on 2026-01-05 - " in str(progress())
 
 
 def test_wrong_guesses_are_listed_until_they_are_right():

@@ -104,8 +104,12 @@ def after_attention_without_a_norm(x, attention, ffn, norm, mask):
 @pytest.mark.parametrize(
     ("name", "answer", "parts"),
     [
-        ("softmax_with_mask", one_softmax_over_the_queries, ("over the queries", "overflow")),
-        ("softmax_with_mask", hidden_behind_powers, ("overflow",)),
+        (
+            "softmax_with_mask",
+            one_softmax_over_the_queries,
+            ("over the queries", "exp is taken"),
+        ),
+        ("softmax_with_mask", hidden_behind_powers, ("exp is taken of the scores",)),
         ("both_ways", in_turn, ("in turn",)),
         ("both_ways", at_their_ends, ("at its end",)),
         ("keep_heads", h_rows_a_head, ("h rows",)),

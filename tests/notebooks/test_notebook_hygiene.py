@@ -21,6 +21,7 @@ MEGABYTES = 2
 NOT_COMPARED = {"nbval-ignore-output", "nbval-skip"}
 MAY_RAISE = {"raises-exception", "nbval-raises-exception"}
 ADDRESS = r"\b0x[0-9a-f]{6,}"
+DAY = r"\b20\d\d-\d\d-\d\d\b"
 PRIVATE_PATH = r"(?<![\w.])(/(home|root|Users|tmp|var/folders)/|[A-Z]:\\+Users)"
 PICTURE = r"!\[(?P<alt>[^\]]*)\]\((?P<target>[^)\s]+)[^)]*\)"
 IMG = r"<img\b[^>]*>"
@@ -87,6 +88,8 @@ def output_faults(output: nbformat.NotebookNode, tags: set[str]) -> Iterator[str
             yield f"shows a folder of one computer in {kind}"
         if re.search(ADDRESS, text) and not tags & NOT_COMPARED:
             yield f"shows a memory address in {kind}"
+        if re.search(DAY, text) and not tags & NOT_COMPARED:
+            yield f"shows a day in {kind}: tomorrow it may be another"
 
 
 def text_faults(cell: nbformat.NotebookNode, folder: Path) -> Iterator[str]:
@@ -158,6 +161,7 @@ BAD = {
     "writes to stderr": ran("x", stream("careful", name="stderr")),
     "SVG": ran("show()", new_output("display_data", data={"image/svg+xml": "<svg/>"})),
     "memory address": ran("x", stream("<object at 0x7f2a3b4c5d6e>\n")),
+    "shows a day": ran("x", stream("last on 2026-01-05\n")),
     "folder of one computer": ran("x", stream("/home" + "/ada/course\n")),
     "without alt text": new_markdown_cell("![](here.png)"),
     "without alt text ": new_markdown_cell('<img src="here.png" alt="">'),

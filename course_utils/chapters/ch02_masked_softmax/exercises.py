@@ -558,7 +558,7 @@ _MASKS = torch.tensor(
     asks="practice",
     trains="empty rows and large scores, without looking up",
     text="""
-    Now any mask, and the two corners where most code breaks: a query that may look at **nothing**
+    Now any mask, and two corners where code often breaks: a query that may look at **nothing**
     gets a row of zeros, and scores in the hundreds must not overflow.
     """,
     reference=_masked,
@@ -1074,7 +1074,7 @@ def _packed(
     difficulty=3,
     trains="a mask for several sentences in one row",
     text="""
-    Padding wastes room, so large models are trained on rows that hold several sentences one behind
+    Padding wastes room, so many models are trained on rows that hold several sentences one behind
     the other. `segments` says which sentence a token belongs to, such as `[1, 1, 1, 2, 2, 0]`; 0 is
     padding. Make the causal mask for such rows: a query looks at its own sentence only, at itself
     and what stands before it, and nobody looks at padding.

@@ -86,7 +86,7 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
     trains="additive scores, by broadcasting",
     text="""
     The additive score $a(q, k) = \\tanh(q\\, W_q + k\\, W_k)\\, w_v$ for every query and every key
-    at once. Queries and keys may have different sizes: that is what this score is for.
+    at once. Queries and keys may have different sizes: as with the bilinear score.
     """,
     reference=_additive,
     probes=[

@@ -1210,7 +1210,7 @@ def _influence_by_gradient(layer, x):
     A layer is handed to you as a function from (T, d) to (T, d); you cannot look inside. Find out
     **which token reaches which output**: a table that is True at `[i, j]` if output i depends on
     token j, however weakly. The check hands you attention, a convolution and others. With this
-    function you can find a leak in any decoder.
+    function you can look for leaks in decoders.
     """,
     reference=_influence,
     edges=[
@@ -1563,7 +1563,7 @@ def _what_weights_keep(answer, x):
     trains="designing attention to order",
     text="""
     **An open task**: many answers are right, and only what is asked here is checked. Without
-    matrices random tokens mostly look at themselves. Cure that, without any trained number: design
+    matrices random tokens favour themselves. Cure that, without any trained number: design
     the weights (T, T) of self-attention for tokens `x` (T, d) with these properties: (1) no weight
     is negative, and each row sums to 1; (2) if the tokens are shuffled, rows and columns are
     shuffled in the same way; (3) the weights change when a token becomes another one; (4) of 40

@@ -75,7 +75,7 @@ def sequence_models():
     notes = [
         ("Convolution", "a layer: steps O(1), cost O(width n d²)", "ends: O(n / width) layers"),
         ("Recurrence", "a layer: steps O(n), cost O(n d²)", "ends: 1 layer, path O(n)"),
-        ("Self-attention", "a layer: steps O(1), cost O(n² d)", "ends: 1 layer, path O(1)"),
+        ("Self-attention", "a layer: steps O(1), cost O(n d² + n² d)", "ends: 1 layer, path O(1)"),
     ]
     links = [
         lambda i, j: abs(i - j) <= 1,
