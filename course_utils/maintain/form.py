@@ -3,7 +3,8 @@
 python -m course_utils.maintain.form [notebooks/02_masked_softmax.ipynb ...]
 
 The main line is what everybody reads. Apart from it stand exercises with their checks, cells
-tagged `proof`, and the fold "From the notes", a Markdown cell tagged `notes`.
+tagged `proof`, and the fold "From the notes", a Markdown cell tagged `notes`. The lesson ends at
+that fold; what stands behind it is an appendix.
 """
 
 import ast
@@ -25,10 +26,7 @@ FOLLOWS = "*Follows "  # begins the one line that says which sections of which n
 TIME = r"\*\*Time\*\*: (\d+) minutes to read and run(?:, (\d+) for the exercises)?"
 NOTES = r"\b[Nn]otes? 00\d|\bthe (?:five )?notes\b|\b00[0-4]-\d+|\bC-\d+\b"
 FENCE = r"^```.*?^```"
-SHOWN = (
-    (r"<summary>|</?\w[^>]*>", " "),  # tags
-    (r"!?\[([^\]]*)\]\([^)]*\)", r"\1"),  # a link's words, not its target
-)
+WORD = r"\w+(?:['’-]\w+)*"  # also the letters and numbers of formulas and the targets of links
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,7 @@ class Form:
 
     Attributes:
         words, lines: of the main line; lines of code without empty ones.
+        lesson: words of all its text up to "From the notes", those of its exercises too.
         asserts: ids of cells that assert outside of proofs.
         mentions: what the main line and the exercises say of the notes, outside the line FOLLOWS.
         guesses, claims: the names of the guesses, and how many claims are made.
@@ -47,6 +46,7 @@ class Form:
     """
 
     words: int
+    lesson: int
     lines: int
     asserts: tuple[str, ...]
     mentions: tuple[str, ...]
@@ -91,7 +91,8 @@ def count_in(notebook: nbformat.NotebookNode, chapter: str) -> Form:
     calls = [call for code in codes for call in _calls(code)]
     head = re.search(TIME, notebook.cells[0].source)
     return Form(
-        words=sum(map(_words, texts)),
+        words=sum(_words(re.sub(FENCE, "", text, flags=re.M | re.S)) for text in texts),
+        lesson=sum(map(_words, _lesson(notebook))),
         lines=sum(bool(line.strip()) for code in codes + fences for line in code.splitlines()),
         asserts=tuple(c.id for c in cells if c.cell_type == "code" and _asserts(c.source)),
         mentions=tuple(line.strip() for line in lines if re.search(NOTES, line)),
@@ -104,10 +105,15 @@ def count_in(notebook: nbformat.NotebookNode, chapter: str) -> Form:
 
 
 def _words(text: str) -> int:
-    text = re.sub(FENCE, "", text, flags=re.M | re.S)
-    for pattern, instead in SHOWN:
-        text = re.sub(pattern, instead, text)
-    return sum(bool(re.search(r"\w", word)) for word in text.split())
+    return len(re.findall(WORD, text))
+
+
+def _lesson(notebook: nbformat.NotebookNode) -> Iterator[str]:
+    for cell in notebook.cells:
+        if "notes" in cell.metadata.get("tags", []):
+            return
+        if cell.cell_type == "markdown":
+            yield cell.source
 
 
 def parsed(code: str) -> ast.Module:
@@ -140,13 +146,13 @@ def _early(notebook: nbformat.NotebookNode) -> Iterator[str]:
 def main(arguments: list[str]) -> None:
     """Print one line a chapter."""
     paths = [Path(name) for name in arguments] or sorted((ROOT / "notebooks").glob("*.ipynb"))
-    print("chapter                       words  lines  minutes  asserts  notes  guesses  claims"
-          "  practice/build/transfer")  # fmt: skip
+    print("chapter                       words lesson  lines  minutes  asserts  notes  guesses"
+          "  claims  practice/build/transfer")  # fmt: skip
     for path in paths:
         form = count(path)
         kinds = "/".join(str(len(form.asking(k))) for k in ("practice", "build", "transfer"))
         print(
-            f"{path.stem:<28}{form.words:>7}{form.lines:>7}{form.minutes:>9.1f}"
+            f"{path.stem:<28}{form.words:>7}{form.lesson:>7}{form.lines:>7}{form.minutes:>9.1f}"
             f"{len(form.asserts):>9}{len(form.mentions):>7}{len(form.guesses):>9}{form.claims:>8}"
             f"  {kinds}"
         )

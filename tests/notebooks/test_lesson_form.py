@@ -47,7 +47,7 @@ def cells(path, tag):
 @each_chapter
 def test_length_and_the_time_that_the_first_cell_promises(path):
     form = count(path)
-    assert form.words <= 3500
+    assert form.lesson <= 3500
     assert form.time, (
         "the first cell says: **Time**: N minutes to read and run, M for the exercises"
     )
@@ -76,14 +76,15 @@ def test_tests_are_no_lesson(path):
 
 
 @each_chapter
-def test_the_notes_are_mended_in_one_fold_at_the_end(path):
+def test_the_notes_are_mended_in_one_fold_that_ends_the_lesson(path):
     folds = cells(path, "notes")
     if path.stem in AFTER_THE_NOTES:
         assert folds == []
         return
     (fold,) = folds
     assert fold.cell_type == "markdown"
-    assert re.match(r"<details><summary>.*From the notes.*</summary>\n\n\|", fold.source)
+    begins = r"## From the notes\n\n<details><summary>For readers of .*</summary>\n\n\|"
+    assert re.match(begins, fold.source)
     assert fold.source.endswith("|\n\n</details>")
 
 
