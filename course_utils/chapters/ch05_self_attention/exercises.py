@@ -1008,21 +1008,19 @@ def _looks_at(weights, x, verb, noun):
     trains="setting the three matrices by hand",
     text="""
     Set a head by hand. A token is six numbers: is it a noun, is it a verb, is it a place (1 or 0),
-    and three numbers between -1 and 1 that say which word it is. A sentence may look so:
+    and three numbers between -1 and 1 that say which word it is, such as
 
     |  | noun? | verb? | place? | which word | | |
     |---|---|---|---|---|---|---|
-    | **the** | 0 | 0 | 0 | 0.3 | -0.2 | 0.9 |
     | **cat** | 1 | 0 | 0 | 0.5 | 0.1 | -0.7 |
     | **walks** | 0 | 1 | 0 | -0.4 | 0.8 | 0.2 |
 
     Find matrices with which **the verb fetches the noun**: it gives the noun more than 0.9 of its
     weight, and the last three numbers of its output are those of the noun (to within 0.1), wherever
     the two stand. A sentence has one noun and one verb. Attention is
-    `softmax(x @ W_q @ (x @ W_k).T / sqrt(6)) @ (x @ W_v)`. Any such matrices are right. (The check
-    writes the first three columns as one number a token, `kinds`: 1 is a noun, 2 a verb, 3 a place,
-    any other number none of them. This sentence has the kinds 0, 1, 2. The last three are `words`:
-    words may be as large as 1 or as low as -1.)
+    `softmax(x @ W_q @ (x @ W_k).T / sqrt(6)) @ (x @ W_v)`. Any such matrices are right. (The
+    check calls the last three columns `words`, and writes the others as one number, `kinds`: 1 is a
+    noun, 2 a verb, 3 a place, any other none.)
     """,
     reference=_head,
     play=_read_at_the_verb,
@@ -1209,8 +1207,7 @@ def _influence_by_gradient(layer, x):
     text="""
     A layer is handed to you as a function from (T, d) to (T, d); you cannot look inside. Find out
     **which token reaches which output**: a table that is True at `[i, j]` if output i depends on
-    token j, however weakly. The check hands you attention, a convolution and others. With this
-    function you can look for leaks in decoders.
+    token j, however weakly. The check hands you attention, a convolution and others.
     """,
     reference=_influence,
     edges=[

@@ -103,18 +103,17 @@ def sequence_models():
 FIGURES = {
     "self_attention.svg": Drawing(
         self_attention,
-        "Self-attention without parameters: x_1 is compared with every x_j, softmax makes the "
-        "weights w_10 to w_13, and y_1 is the weighted sum of all x_j.",
+        "Without parameters: x_1 is compared with every x_j, and softmax makes the weights with "
+        "which y_1 sums all x_j.",
     ),
     "self_attention_roles.svg": Drawing(
         self_attention_roles,
-        "The same with matrices: every x_i becomes a query, a key and a value. q_1 is compared "
-        "with every k_j, and y_1 is the weighted sum of all v_j.",
+        "With matrices: every x_i becomes query, key and value; q_1 is compared with every k_j, "
+        "and y_1 sums the v_j.",
     ),
     "sequence_models.svg": Drawing(
         sequence_models,
-        "Three layers from five inputs to five outputs, with steps and costs: a convolution links "
-        "neighbours, a recurrence passes from output to output, self-attention links everything "
-        "with everything.",
+        "Five inputs to five outputs: a convolution links neighbours, a recurrence each output to "
+        "the next, self-attention everything.",
     ),
 }
