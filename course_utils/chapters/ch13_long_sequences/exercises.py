@@ -1245,11 +1245,12 @@ def scores_with_cache():
     difficulty=2,
     trains="choosing the approximation that suits a map",
     text="""
-    Look at the four maps above, and predict before anything is measured. Four approximations let
-    each query use about a quarter of the keys: **w**, the nearest keys only; **f**, the nearest
-    keys and the first token; **m**, eight mixtures, each the mean of four neighbouring keys; **b**,
-    the eight keys with the largest scores, wherever they stand. Give each head another one, so that
-    as little as possible is lost in all. Write four letters, for the heads A, B, C and D in turn.
+    Look at the four maps above, and predict before the bets are measured. Each leaves a query at
+    most eight weights: **w**, on the eight nearest keys; **f**, on the first token and the seven
+    nearest keys; **m**, on eight mixtures, each the mean of four neighbouring keys; **b**, on the
+    eight keys with the largest scores, for which all have to be computed. Give each head another
+    one, so that as little as possible is lost in all. Write four letters, for the heads A, B,
+    C and D in turn.
     """,
     mistakes=[
         wrong(

@@ -88,35 +88,10 @@ def _kernel(sheet, left, top, features=4):
     sheet.text(state.x, state.y - 0.36, "m × v", SMALL)
 
 
-def summaries(block=4):
-    """Twelve keys in three blocks, and below them what a query of the middle block meets."""
-    sheet = Canvas(5.2, 1.5)
-    size, left, top = 0.3, 1.2, 1.35
-    own, far = tint(BLUE, 0.2), [tint(GREEN, 0.55), tint(GREEN, 0.75)]
-    shades = [own if k // block == 1 else far[k // block // 2] for k in range(_TOKENS)]
-    sheet.cells(left, top, [shades], size)
-    sheet.text(left - 0.6, top - size / 2, "all keys", SMALL)
-    below = top - 0.75
-    sheet.text(left - 0.6, below - size / 2, "what it meets", SMALL)
-    for k in range(block, 2 * block):
-        sheet.cells(left + k * size, below, [[own]], size)
-    for k, shade, name in ((0, far[0], "mean"), (2 * block, far[1], "mean")):
-        middle = left + (k + block / 2) * size
-        sheet.cells(middle - size / 2, below, [[shade]], size)
-        sheet.text(middle, below - size - 0.15, name, SMALL)
-    return sheet
-
-
 FIGURES = {
     "long_attention.svg": Drawing(
         long_attention,
-        "Ten maps with the computed scores: full; window, a band; with a global token; with random "
-        "keys; blocks with summaries; low rank, three columns; kernel, none; hashing, scattered; "
-        "segments with memory, a staircase; best k, two a query.",
-    ),
-    "summaries.svg": Drawing(
-        summaries,
-        "Twelve keys in three blocks; a query of the middle one meets its four keys, and one mean "
-        "of each other block.",
+        "Ten maps: full, window, global token, random keys, summaries, low rank, kernel, hashing, "
+        "segments, best k.",
     ),
 }

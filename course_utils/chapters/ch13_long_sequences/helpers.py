@@ -59,6 +59,10 @@ class Reading:
         may = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool)
         return q, k, may.tril() if family == "decoder" else may
 
+    def length(self, sentence):
+        """How many keys the encoder has for it: its pieces, and <eos>."""
+        return len(self._real.source.encode(sentence)) + 1
+
     def translate(self, sentence, radius=None):
         """Its translation; with a radius, no head of the encoder looks further on either side."""
 
