@@ -1248,9 +1248,8 @@ def scores_with_cache():
     Look at the four maps above, and predict before the bets are measured. Each leaves a query at
     most eight weights: **w**, on the eight nearest keys; **f**, on the first token and the seven
     nearest keys; **m**, on eight mixtures, each the mean of four neighbouring keys; **b**, on the
-    eight keys with the largest scores, for which all have to be computed. Give each head another
-    one, so that as little as possible is lost in all. Write four letters, for the heads A, B,
-    C and D in turn.
+    eight keys with the largest scores, found by computing all. Give each head another one, so that
+    as little as possible is lost in all. Write four letters, for the heads A, B, C and D in turn.
     """,
     mistakes=[
         wrong(
