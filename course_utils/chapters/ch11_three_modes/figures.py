@@ -37,10 +37,10 @@ def three_modes():
     for left, right, name, example, colour in frames:
         sheet.frame(left, 0.1, right, 4.3, name, colour)
         sheet.text(left + 0.12, 3.92, example, SMALL, FAINT, align="left")
-    _stack(sheet, 1.02, "the <mask> is red", [_FULL, _NETWORK], "cat")
-    _stack(sheet, 3.02, "<bos> the cat", [_MASKED, _NETWORK], "the cat is")
-    _stack(sheet, 5.05, "le chat est rouge", [_FULL, _NETWORK], "memory", 2.95)
-    _, cross, _ = _stack(sheet, 7.0, "<bos> the cat", [_MASKED, _CROSS, _NETWORK], "the cat is")
+    _stack(sheet, 1.02, "they <mask> this boy", [_FULL, _NETWORK], "call")
+    _stack(sheet, 3.02, "<bos> they call", [_MASKED, _NETWORK], "they call this")
+    _stack(sheet, 5.05, "they call this boy", [_FULL, _NETWORK], "memory", 2.95)
+    _, cross, _ = _stack(sheet, 7.0, "<bos> boy this", [_MASKED, _CROSS, _NETWORK], "boy this call")
     middle = 6.02
     sheet.arrow((5.05 + 0.78, 2.95), (middle, 2.95), (middle, cross.y), cross.left, colour=KEY)
     sheet.text(5.05, 3.28, "gives keys and values", SMALL, KEY)
@@ -69,10 +69,10 @@ def _stack(sheet, x, read, layers, said, top=3.3):
 FIGURES = {
     "three_modes.svg": Drawing(
         three_modes,
-        "Three modes, from below. Encoder-only: the <mask> is red, self-attention over all "
-        "positions, feed-forward network, cat. Decoder-only: <bos> the cat, masked self-attention, "
-        "feed-forward network, the cat is. Encoder-decoder: the encoder turns le chat est rouge "
-        "into a memory, which gives keys and values to the cross-attention of the decoder, between "
-        "its masked self-attention and its feed-forward network.",
+        "Three modes, from below. Encoder-only: they <mask> this boy, self-attention over all "
+        "positions, feed-forward network, call. Decoder-only: <bos> they call, masked "
+        "self-attention, feed-forward network, they call this. Encoder-decoder: the encoder turns "
+        "they call this boy into a memory, which gives keys and values to the cross-attention of "
+        "the decoder, between its masked self-attention and its feed-forward network.",
     ),
 }
