@@ -1597,12 +1597,11 @@ def play_schedule(answer, steps):
     trains="designing a learning-rate schedule",
     text="""
     An open task: **your own schedule**, of the kind that many large models use: warm up, hold,
-    decay. It gives the factor of the peak learning rate for an update, for trainings of any length
-    from 20 updates on. Any shape is right that has these properties: every factor is above 0; the
-    largest is 1 and comes in the first third; the factor rises before that, beginning at one half
-    or less, and never rises again afterwards; for a third of all updates or more it is at least
-    0.95; the last is at most a tenth. Lines, a cosine, a root: what you like. Then train with it:
-    `train(build(), schedule=my_schedule)`, and compare.
+    decay. It gives the factor of the peak learning rate for an update, for trainings of 20 updates
+    or more. Every factor is above 0. The largest is 1 and comes in the first third; before it the
+    factor rises, beginning at one half or less, and afterwards it never rises again. For a third
+    of all updates or more it is at least 0.95, and the last is at most a tenth. Any such shape is
+    right. Then train with it: `train(build(), schedule=my_schedule)`, and compare.
     """,
     reference=_schedule,
     play=play_schedule,

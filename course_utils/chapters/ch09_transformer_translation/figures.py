@@ -2,23 +2,13 @@
 
 import math
 import time
-from dataclasses import fields
 
 import torch
 
 from course_utils.bench.measured import kept_records, seconds_by_steps
 from course_utils.bench.results import measurements
-from course_utils.models.attention import MultiHeadAttention
-from course_utils.models.positional import PositionalEncoding
 from course_utils.models.recurrent import BahdanauDecoder, GRUEncoder, Seq2Seq
-from course_utils.models.transformer import (
-    AddNorm,
-    DecoderBlock,
-    EncoderBlock,
-    PositionWiseFFN,
-    Transformer,
-    TransformerConfig,
-)
+from course_utils.models.transformer import Transformer, TransformerConfig
 from course_utils.training.metrics import alignment_error_rate, links_from_weights
 from course_utils.viz.canvas import FAINT, KEY, LARGE, LEARNED, QUERY, SMALL, STEP, Canvas
 from course_utils.viz.drawings import Drawing
@@ -110,56 +100,60 @@ class _Side:
         sheet.text(x, 0.25, f"{name} ids (B, {length})", SMALL)
         self.layer("Embedding", LEARNED)
         scaled = f"× $\\sqrt{{\\mathrm{{d\\_model}}}}$, (B, {length}, d_model)"
-        self.layer(PositionalEncoding.__name__, STEP, gap=0.36, text=scaled)
+        self.layer("+ positions", STEP, gap=0.36, text=scaled)
 
-    def layer(self, name, colour, gap=0.22, text=""):
+    def layer(self, name, colour, gap=0.2, text=""):
         """An arrow and a box on top of what is there."""
-        height = 0.5 if "\n" in name else 0.32
+        height = 0.5 if "\n" in name else 0.3
         start, self.y = self.y, self.y + gap
         self.sheet.arrow((self.x, start), (self.x, self.y), text=text)
         drawn = self.sheet.box(self.x, self.y + height / 2, name, colour, 2.0, height, 9)
         self.y += height
         return drawn
 
-    def blocks(self, block, count, sublayers):
-        """The framed block, each sub-layer followed by AddNorm. Returns the sub-layers' boxes."""
-        bottom = self.y + 0.2
-        self.sheet.arrow((self.x, self.y), (self.x, bottom + 0.2), head=False)
-        self.y = bottom + 0.2
+    def blocks(self, block, which, sublayers):
+        """The framed block: each part behind its LayerNorm, and added to what came in."""
+        bottom = self.y + 0.16
+        self.sheet.arrow((self.x, self.y), (self.x, bottom + 0.12), head=False)
+        self.y = bottom + 0.12
         boxes = []
         for name, colour in sublayers:
-            boxes.append(self.layer(name, colour))
-            self.layer(AddNorm.__name__, STEP, 0.18)
-        left, right, top = self.x - 1.55, self.x + 1.75, self.y + 0.45
-        self.sheet.frame(left, bottom, right, top, f"{block.__name__}")
-        self.sheet.text(right - 0.12, bottom + 0.16, f"× {count}", SMALL, align="right")
-        self.layer("LayerNorm (pre-norm only)", STEP, top - self.y + 0.2)
+            past = self.y + 0.05  # where the way past the part begins
+            self.layer("LayerNorm", STEP, 0.22)
+            boxes.append(self.layer(name, colour, 0.16))
+            top = self.y + 0.28
+            self.sheet.arrow((self.x, self.y), (self.x, top - 0.11))
+            self.sheet.circle(self.x, top, 0.11, "+", STEP, size=9)
+            aside = self.x - 1.25
+            self.sheet.arrow((self.x, past), (aside, past), (aside, top), (self.x - 0.11, top))
+            self.y = top + 0.11
+        left, right, top = self.x - 1.55, self.x + 1.75, self.y + 0.42
+        self.sheet.frame(left, bottom, right, top, block)
+        self.sheet.text(right - 0.12, top - 0.2, f"× layers[{which}]", SMALL, align="right")
+        self.layer("LayerNorm", STEP, top - self.y + 0.16)
         return boxes
 
 
 def architecture():
-    """Encoder and decoder with the class of every part, and the fields that size them."""
-    sheet = Canvas(8, 8.4)
-    sheet.frame(0.55, 5.9, 3.85, 8.25, TransformerConfig.__name__)
-    for i, field in enumerate(fields(TransformerConfig)):
-        column, row = divmod(i, 8)
-        sheet.text(0.7 + 1.72 * column, 7.8 - 0.235 * row, field.name, SMALL, align="left")
-    attention, feed_forward = MultiHeadAttention.__name__, (PositionWiseFFN.__name__, LEARNED)
+    """Encoder and decoder as the chapter's code has them, each part under its name there."""
+    sheet = Canvas(8, 8.15)
+    feed_forward = "feed_forward", LEARNED
     encoder = _Side(sheet, 2.1, "source", "Ts")
-    encoder.blocks(EncoderBlock, "num_encoder_layers",
-                   [(f"{attention}\nself-attention", QUERY), feed_forward])  # fmt: skip
+    encoder.blocks("EncoderBlock", 0, [("Attention\nself-attention", QUERY), feed_forward])
     decoder = _Side(sheet, 6.05, "target", "Tt")
     _, cross, _ = decoder.blocks(
-        DecoderBlock, "num_decoder_layers",
-        [(f"{attention}\nmasked self-attention", QUERY), (f"{attention}\ncross-attention", KEY),
+        "DecoderBlock", 1,
+        [("Attention\nself-attention, causal", QUERY), ("Attention\ncross-attention", KEY),
          feed_forward],
     )  # fmt: skip
     turn = encoder.y + 0.3
-    sheet.arrow((2.1, encoder.y), (2.1, turn), (4.2, turn), (4.2, cross.y), cross.left, colour=KEY,
-                text="memory (B, Ts, d_model)", side="above", at=(2.95, turn))  # fmt: skip
-    output = decoder.layer("Linear", LEARNED)
-    sheet.text(output.right[0] + 0.08, output.y, "tied to\nEmbedding", SMALL, align="left")
-    sheet.arrow((6.05, decoder.y), (6.05, 8.3), text="logits\n(B, Tt, tgt_vocab_size)")
+    sheet.arrow((2.1, encoder.y), (2.1, turn), (4.15, turn), (4.15, cross.y), cross.left,
+                colour=KEY, text="memory (B, Ts, d_model)", side="above",
+                at=(2.95, turn))  # fmt: skip
+    output = decoder.layer("Embedding, transposed", LEARNED)
+    sheet.text(output.right[0] + 0.08, output.y, "tied\nweights", SMALL, align="left")
+    sheet.arrow((6.05, decoder.y), (6.05, decoder.y + 0.3),
+                text="logits (B, Tt, French words)")  # fmt: skip
     return sheet
 
 
@@ -210,9 +204,10 @@ def decoding_cost():
 FIGURES = {
     "transformer.svg": Drawing(
         architecture,
-        "The Transformer with the class of every part. Left, the encoder; right, the decoder, "
-        "whose blocks also have cross-attention to the encoder's memory, then a Linear layer, tied "
-        "to the Embedding, to logits. A box lists the fields of TransformerConfig.",
+        "The Transformer under the names of the code. Left, the encoder: Embedding, positions, and "
+        "blocks in which each part stands behind a LayerNorm and is added to what came in. Right, "
+        "the decoder, whose blocks also have cross-attention to the encoder's memory; at its top "
+        "the Embedding, transposed, gives the logits.",
     ),
     "decoding_cost.svg": Drawing(
         decoding_cost,
