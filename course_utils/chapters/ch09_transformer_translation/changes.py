@@ -32,7 +32,7 @@ CHANGES = [
     ("c09-off-guess", "...", "40"),
     ("c09-off", "range(n), few", "range(4 - n, 4), few"),
     ("c09-families", "model.encoder[-1].attention.weights[-1].mean(dim=0)",
-     "model.encoder[-1].attention.weights[-1]"),
+     "model.encoder[0].attention.weights[-1]"),
     ("c09-families", "model.decoder[-1].attention.weights[0].mean(dim=0)",
      "model.decoder[0].attention.weights[0, 1]"),
     ("c09-layers", "sinusoidal_table(256, d_model)", "torch.zeros(256, d_model)"),

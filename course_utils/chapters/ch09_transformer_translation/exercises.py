@@ -1003,9 +1003,9 @@ def _one_table(source, target, table, positions, encoder, decoder, *, scale="inp
     trains="assembling a Transformer from its parts",
     text="""
     The paper's own model saves more than ours: source and target share one vocabulary, and **one**
-    table serves as embedding of the source, as embedding of the target and, transposed, as output
-    layer. Assemble this model from parts that are given. The factor of chapter 8 belongs to
-    both inputs, and to nothing else. Masks and norms are inside the blocks.
+    table serves as both embeddings and, transposed, as output layer. Assemble this model from given
+    parts. The factor of chapter 8 belongs to both inputs, and to nothing else. Masks and norms are
+    inside the blocks.
     """,
     reference=_one_table,
     probes=[
@@ -1166,9 +1166,9 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
     trains="finding a leak by experiment",
     text="""
     You are given a decoder that you cannot look into, only call. Find out which of its outputs
-    depend on **later** inputs: change one input token at a time, and watch the logits. In the
-    decoders of this check an input that matters shows with any other id, so one change of each
-    token is enough; it may move logits by as little as 2e-4.
+    depend on **later** inputs: change one input token at a time, and watch the logits. In this
+    check an input that matters shows with any other id, so one change of each token is enough; it
+    may move logits by as little as 2e-4.
     """,
     reference=_leaking,
     probes=[
@@ -1506,8 +1506,7 @@ def keep_heads(W_o, kept, num_heads):
     text="""
     We take the trained model and set the positions to zero, **for the source only**. It reads the
     source *anna helps marc .*, then the source *marc helps anna .*, and each time the decoder
-    reads the same French words. How do the two sets of logits differ? Predict first; the next
-    cell runs it.
+    reads the same French words. How do the two sets of logits differ?
 
     `"a"`: not at all, but for rounding. `"b"`: only where a name is due. `"c"`: everywhere, a
     little. `"d"`: they cannot be compared, because a Transformer does not run without positions.

@@ -204,10 +204,10 @@ def decoding_cost():
 FIGURES = {
     "transformer.svg": Drawing(
         architecture,
-        "The Transformer under the names of the code. Left, the encoder: Embedding, positions, and "
-        "blocks in which each part stands behind a LayerNorm and is added to what came in. Right, "
-        "the decoder, whose blocks also have cross-attention to the encoder's memory; at its top "
-        "the Embedding, transposed, gives the logits.",
+        "The Transformer under the names of the code. Left, the encoder's blocks, where each part "
+        "stands behind a LayerNorm and is added to what came in; right, the decoder's, with "
+        "cross-attention to the encoder's memory, and on top the Embedding, transposed, which "
+        "gives the logits.",
     ),
     "decoding_cost.svg": Drawing(
         decoding_cost,
