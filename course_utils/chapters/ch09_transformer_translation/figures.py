@@ -204,10 +204,9 @@ def decoding_cost():
 FIGURES = {
     "transformer.svg": Drawing(
         architecture,
-        "The Transformer under the names of the code. Left, the encoder's blocks, where each part "
-        "stands behind a LayerNorm and is added to what came in; right, the decoder's, with "
-        "cross-attention to the encoder's memory, and on top the Embedding, transposed, which "
-        "gives the logits.",
+        "The Transformer under the names of the code. Left the encoder's blocks, right the "
+        "decoder's: each part stands behind a LayerNorm and is added to what came in. Cross- "
+        "attention reads the encoder's memory; the Embedding, transposed, gives the logits.",
     ),
     "decoding_cost.svg": Drawing(
         decoding_cost,
