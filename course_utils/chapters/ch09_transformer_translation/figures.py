@@ -205,8 +205,8 @@ FIGURES = {
     "transformer.svg": Drawing(
         architecture,
         "The Transformer under the names of the code. Left the encoder's blocks, right the "
-        "decoder's: each part stands behind a LayerNorm and is added to what came in. Cross- "
-        "attention reads the encoder's memory; the Embedding, transposed, gives the logits.",
+        "decoder's: each part stands behind a LayerNorm and is added to what came in. "
+        "Cross-attention reads the encoder's memory; the Embedding, transposed, gives the logits.",
     ),
     "decoding_cost.svg": Drawing(
         decoding_cost,
