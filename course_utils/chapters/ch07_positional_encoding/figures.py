@@ -1,13 +1,12 @@
-"""The diagram of positions, and two charts of the chapter: clock hands, and curves of training."""
+"""The diagram of positions, and a chart of the chapter: clock hands."""
 
 import numpy as np
-import torch
 
 from course_utils.models.positional import sinusoidal_table
 from course_utils.viz import display_figure, new_figure, use_course_style
 from course_utils.viz.canvas import FAINT, SMALL, Canvas
 from course_utils.viz.drawings import Drawing
-from course_utils.viz.style import BLUE, GREEN, ORANGE, VERMILION, write
+from course_utils.viz.style import BLUE, GREEN, ORANGE, write
 
 
 def draw_hands(codes):
@@ -36,59 +35,6 @@ def _turn(pairs):
     """The angle, clockwise and in radians, from the first (sine, cosine) to the second."""
     first, second = (np.arctan2(*pair) for pair in pairs.double().numpy())
     return (second - first) % (2 * np.pi)
-
-
-def draw_training(history, trained, every, questions):
-    """Shares of right answers over updates: one row of charts a question, one column a method.
-
-    history: name -> (seeds, examinations, questions, positions), the mean of which is drawn
-    inside and beyond the trained length, one thin line per seed; position 0, with no word before
-    it, is left out. every: updates from one examination to the next.
-    """
-    curves = {name: _inside_and_beyond(found, trained) for name, found in history.items()}
-    inside, beyond = {"color": BLUE, "linestyle": "-"}, {"color": VERMILION, "linestyle": "--"}
-    with use_course_style():
-        figure, axes = new_figure(
-            len(questions), len(curves), (1.6 * len(curves), 2 * len(questions)),
-            sharex=True, sharey=True, squeeze=False,
-        )  # fmt: skip
-        for j, (name, found) in enumerate(curves.items()):
-            updates = every * np.arange(1, found.shape[1] + 1)
-            for i, question in enumerate(questions):
-                ax = axes[i, j]
-                for look, part in (inside, 0), (beyond, 1):
-                    lines = ax.plot(updates, found[:, :, i, part].T, linewidth=1.2, **look)
-                    lines[0].set_label(("inside", "beyond")[part])
-                ax.set_ylim(0, 1.05)
-                ax.grid(True)
-                if i == 0:
-                    ax.set_title(name)
-                if j == 0:
-                    ax.set_ylabel(question)
-            axes[-1, j].set_xlabel("updates")
-        axes[0, 0].legend(loc="upper right", fontsize=8)
-    said = [
-        f"{question}, {name}: inside {_means(found[..., i, 0])}, beyond {_means(found[..., i, 1])}"
-        for i, question in enumerate(questions)
-        for name, found in curves.items()
-    ]
-    display_figure(
-        figure, "Shares of right answers over updates, inside and beyond the trained length, mean "
-        f"of the seeds at the first and the last examination. {'; '.join(said)}.",
-        f"{len(questions)} x {len(curves)} charts",
-    )  # fmt: skip
-
-
-def _inside_and_beyond(found, trained):
-    """(..., positions) -> (..., 2): the means inside and beyond the trained length."""
-    parts = found[..., 1:trained].nanmean(-1), found[..., trained:].nanmean(-1)
-    return torch.stack(parts, dim=-1)
-
-
-def _means(found):
-    """(seeds, examinations) -> the means at the first and at the last, in words."""
-    mean = found.mean(0)
-    return f"{mean[0]:.2f} to {mean[-1]:.2f}"
 
 
 def positional_encoding():
