@@ -5,6 +5,7 @@ numbers. It is named only where the answer is wrong on every ordinary input of t
 """
 
 import itertools
+import operator
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -75,13 +76,25 @@ def stops_where(exercise: Exercise, given: Sequence[Any]) -> str:
     """What is true of the probes on which an answer stops with an error, and of no other; or ""."""
     stopped = [isinstance(x, Raised) for x in given]
     sizes = [_sizes(exercise, args) for args in exercise.probes]
-    names = set.intersection(*map(set, sizes))
+    axes = [_axes(exercise, args) for args in exercise.probes]
     fitting = [
-        f"it stops where {a} is larger than {b}, and on no other of the inputs tried first"
-        for a, b in itertools.permutations(sorted(names), 2)
-        if [of[a] > of[b] for of in sizes] == stopped
+        f"{a} is {words} {b}"
+        for some, pairs, words, is_so in (
+            (sizes, itertools.permutations, "larger than", operator.gt),
+            (axes, itertools.combinations, "not", operator.ne),
+        )
+        for a, b in pairs(sorted(set.intersection(*map(set, some))), 2)
+        if [is_so(of[a], of[b]) for of in some] == stopped
     ]
-    return fitting[0] if any(stopped) and not all(stopped) and len(fitting) == 1 else ""
+    if len(fitting) != 1 or all(stopped) or not any(stopped):
+        return ""
+    return f"it stops where {fitting[0]}, and on no other of the inputs tried first"
+
+
+def _axes(exercise: Exercise, args: tuple) -> dict[str, int]:
+    """The sizes of the axes that the docstring names, products too: h * d_head."""
+    of = {n: sizes for n, sizes in sizes_of(exercise, args).items() if re.search("[a-zA-Z]", n)}
+    return {f"`{n}`": max(sizes) for n, sizes in of.items() if len(sizes) == 1}
 
 
 def _sizes(exercise: Exercise, args: tuple) -> dict[str, int]:

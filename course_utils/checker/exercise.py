@@ -151,7 +151,9 @@ class Exercise:
     kind: str
     play: Callable
     forbids: tuple[str, ...]
+    too_large: tuple[str, tuple[int, ...]] | None
     map_of: Callable | None
+    allows: Callable | None
     asks: str
 
     def variant(self, **switches) -> Any:
@@ -223,7 +225,9 @@ def exercise(
     kind: str = "function",
     play: Callable | None = None,
     forbids: Sequence[str] = (),
+    too_large: tuple[str, tuple[int, ...]] | None = None,
     map_of: Callable | None = None,
+    allows: Callable | None = None,
     asks: str = "build",
 ):
     """Register the decorated function or class as the solution of an exercise.
@@ -245,7 +249,10 @@ def exercise(
         play: `play(answer, *args)` gives what is compared; a function is simply called.
         forbids: functions of torch that the text rules out: "layer_norm", or with a keyword
             "cross_entropy(label_smoothing)".
+        too_large: a tensor that the text rules out, in words, and sizes that it has on probe 0.
         map_of: takes from an outcome the attention map (Tq, Tk) to draw.
+        allows: `allows(*args)` says whether the text allows an input, in what no shape tells: ids
+            that differ, a table with a row for each token.
         asks: one of ASKS: "practice" for what a function of the chapter answers as it is,
             "transfer" for what no cell of the chapter holds, else "build".
 
@@ -276,7 +283,9 @@ def exercise(
             kind=kind,
             play=play or (_the_value if kind == "value" else call),
             forbids=tuple(forbids),
+            too_large=too_large,
             map_of=map_of,
+            allows=allows,
             asks=asks,
         )
         return solution

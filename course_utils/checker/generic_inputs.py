@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
+from course_utils.checker.resized import is_signs
 from course_utils.checker.values import Raised, gap
 
 _DRAWS = 2
@@ -69,7 +70,8 @@ def generic(exercise: Exercise) -> Iterator[tuple]:
             return type(value)(drawn(item) for item in value)
         free = is_floats(value) and value.dim() and (value.numel() == 1 or (value < 0).any())
         if free:  # all others may have to be positive, or to sum to 1
-            return torch.randn(value.shape, generator=generator).to(value.dtype)
+            new = torch.randn(value.shape, generator=generator).to(value.dtype)
+            return new.sign() if is_signs(value) else new
         return value
 
     for probe in exercise.probes[:_MOST_PROBES]:

@@ -12,7 +12,6 @@ from course_utils.checker.exercise import Exercise
 from course_utils.checker.resized import sums_to_one
 from course_utils.checker.runner import outcome
 from course_utils.checker.shown import show
-from course_utils.checker.side_effects import quiet
 from course_utils.checker.stated_sizes import tensors_in
 from course_utils.checker.values import Raised, gap
 
@@ -59,7 +58,7 @@ def due_gradients(exercise: Exercise) -> list[Tensor] | None:
     """
     right = (exercise.variant(), exercise.solution, *exercise.right_variants)
     play, probe = of_inputs(exercise.play), exercise.probes[-1]
-    with quiet(), warnings.catch_warnings():  # nobody's answer is at work: nothing is to be read
+    with warnings.catch_warnings():  # nobody's answer is at work: nothing is to be read
         warnings.simplefilter("ignore")
         found = [outcome(play, answer, probe, 0) for answer in right]
     first, second, *others = found

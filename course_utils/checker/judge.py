@@ -155,9 +155,9 @@ class _Judge(Examined):
                 "write that yourself"
             )
             return self._wrong(None, "borrowed")
-        cut = self._cut_off()
-        if cut and exercise.kind == "class":
-            self.facts.append(f"the numbers are right, but {cut}")
+        cut, made = self._cut_off(), watch.made(exercise.too_large)
+        if made or (cut and exercise.kind == "class"):
+            self.facts.append(f"the numbers are right, but {made or cut}")
             return self._wrong(None)
         remarks = [f"one thing more: {cut}"] if cut else []
         remarks += [self._in_float64()] if exercise.kind == "function" else []

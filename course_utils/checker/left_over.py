@@ -51,7 +51,10 @@ def what_is_left(
         exercise, answer, code, inputs, due, end: as in `repair`.
         edits, first: the changes, and what each gives on the first inputs.
     """
-    wrong = due((), 0), outcome(exercise.play, answer, inputs[0], 0)
+    wrong = (
+        due((), 0),
+        *play_batch([lambda: outcome(exercise.play, answer, inputs[0], 0)], EACH, end),
+    )
     left = _MOST
     for mistake in exercise.mistakes:
         if time.process_time() >= end or not left:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.plain_inputs import IDS, Input
-from course_utils.checker.resized import is_order
 
 _LONG = 60  # entries
 _ENTRIES = {int, float, bool, str, bytes}
@@ -34,25 +33,18 @@ def of_long_lists(exercise: Exercise, probe: tuple) -> Iterator[Input]:
             alike = [i for i, x in enumerate(probe) if _is_list(x) and len(x) == size]
             have = "has" if len(alike) == 1 else "have"
             what = " and ".join(f"`{names[i]}`" for i in alike)
-            longer = _in_order if len(probe) == 1 else operator.mul
+            longer = _repeated if len(probe) == 1 else operator.mul
             args = tuple(longer(x, times) if i in alike else x for i, x in enumerate(probe))
             yield f"where {what} {have} {size * times} entries", args
 
 
 def _repeated(value: Any, times: int) -> Any:
-    if isinstance(value, str):
-        return value * times
-    long = value.repeat(times)
-    later = len(value) * torch.arange(times).repeat_interleave(len(value))
-    return long + later if is_order(value) else long
-
-
-def _in_order(value: list, times: int) -> list:
-    """A list repeated; the numbers 0 to n - 1 in some order go on in this order."""
-    is_one = {*map(type, value)} == {int} and sorted(value) == [*range(len(value))]
-    if not is_one:
-        return value * times
-    return [x + k * len(value) for k in range(times) for x in value]
+    """A text, list or tensor repeated; the numbers 0 to n - 1 in some order go on in this order."""
+    one = value.tolist() if isinstance(value, Tensor) else value
+    if {*map(type, one)} != {int} or sorted(one) != [*range(len(one))]:
+        return value.repeat(times) if isinstance(value, Tensor) else value * times
+    long = [x + k * len(one) for k in range(times) for x in one]
+    return torch.tensor(long) if isinstance(value, Tensor) else long
 
 
 def _is_line(value: Any) -> bool:

@@ -48,6 +48,17 @@ def is_order(value: Any) -> bool:
     return is_ids(value) and value.dim() == 1 and value.sort()[0].equal(torch.arange(len(value)))
 
 
+def all_differ(value: Any) -> bool:
+    """Ids of which no two in a row are equal."""
+    return is_ids(value) and value.dim() > 1 and bool((value.sort(-1)[0].diff(dim=-1) > 0).all())
+
+
+def is_signs(value: Any) -> bool:
+    """A tensor of floats that are all 1 or -1."""
+    floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 0
+    return floats and bool((value.abs() == 1).all())
+
+
 def ids_in(value: Any) -> list[int]:
     """The ids in a tensor of ids, in a list of them, or in a list of such."""
     if isinstance(value, (list, tuple)):

@@ -1,15 +1,23 @@
-"""What an answer may change for everybody, put back; what it prints, kept short."""
+"""What an answer may change for everybody, put back; what it prints, kept short.
+
+What a C library prints cannot be caught here, so such calls are stopped before they are made.
+"""
 
 import contextlib
+import functools
 import io
 import os
 import random
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch import Tensor
 
 _MOST_TEXT = 200  # characters of what an answer prints
+_FINITE_ONLY = ("eigvals", "lstsq")  # with NaN in them MKL prints of its own accord, or crashes
 
 
 class _Notepad(io.TextIOBase):
@@ -41,6 +49,7 @@ def quiet():
     notepad = _Notepad()
     with (
         global_state_kept(),
+        _finite_only(),
         contextlib.redirect_stdout(notepad),
         contextlib.redirect_stderr(notepad),
     ):
@@ -49,6 +58,30 @@ def quiet():
             yield notepad
         finally:
             warnings.showwarning = usual
+
+
+@contextlib.contextmanager
+def _finite_only():
+    """Functions of torch.linalg that need finite numbers say so themselves."""
+    usual = {name: getattr(torch.linalg, name) for name in _FINITE_ONLY}
+    for name, function in usual.items():
+        setattr(torch.linalg, name, _checked(function, name))
+    try:
+        yield
+    finally:
+        for name, function in usual.items():
+            setattr(torch.linalg, name, function)
+
+
+def _checked(function: Callable, name: str) -> Callable:
+    @functools.wraps(function)
+    def called(*args, **words) -> Any:
+        for x in (*args, *words.values()):
+            if isinstance(x, Tensor) and not x.isfinite().all():
+                raise ValueError(f"torch.linalg.{name} was given NaN or infinite numbers")
+        return function(*args, **words)
+
+    return called
 
 
 @contextlib.contextmanager

@@ -274,6 +274,20 @@ def of_several(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
             )
 
 
+def of_divisors(exercise: Exercise, probe: tuple) -> Iterator[tuple[str, tuple]]:
+    """What makes a divisor small, but not 0: one more small number in it would show."""
+    if not divides(exercise) or "eps" in (exercise.argument(i) for i in range(len(probe))):
+        return
+    small = (type(x) is float or (_has_floats(x) and not sums_to_one(x)) for x in probe)
+    yield (
+        "where all numbers are 1/1024 as large",
+        tuple(x / 1024 if may else x for x, may in zip(probe, small)),
+    )
+    if any(map(both_signs, probe)):
+        near = tuple(x / 8 - 4 if both_signs(x) else x for x in probe)
+        yield "where all numbers are near -4", near
+
+
 def _is_row(value: Any) -> bool:
     floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() == 1
     return floats and bool((value < 0).any())

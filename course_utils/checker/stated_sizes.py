@@ -101,10 +101,11 @@ def as_stated(exercise: Exercise, args: tuple) -> bool:
         if any((x < low).any() or (x > high).any() for x in tensors_in(value)):
             return False
     fit = all(len(found | ({int(n)} if n.isdigit() else set())) == 1 for n, found in sizes.items())
-    return fit and all(
+    inside = fit and all(
         bool(((low <= torch.as_tensor(args[i])) & (torch.as_tensor(args[i]) <= high)).all())
         for i, (low, high) in ranges(exercise, args).items()
     )
+    return inside and (exercise.allows is None or bool(exercise.allows(*args)))
 
 
 def ranges(exercise: Exercise, args: tuple) -> dict[int, tuple[int, int]]:

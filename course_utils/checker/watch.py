@@ -30,6 +30,7 @@ class Watch:
         calls: the functions of torch that it called, "cross_entropy" and where a keyword was set
             "cross_entropy(label_smoothing)" too, and "exp in float32"; noted inside `calls_noted`
             only.
+        shapes: those of the tensors that it made with functions of torch; likewise.
         borrowed: the functions and layers of the course's library whose results it handed back
             as they were; likewise.
     """
@@ -37,7 +38,16 @@ class Watch:
     def __init__(self, answer: Any):
         self.answer, self.returned = answer, ...
         self.calls: set[str] = set()
+        self.shapes: set[tuple[int, ...]] = set()
         self.borrowed: set[str] = set()
+
+    def made(self, too_large: tuple[str, tuple[int, ...]] | None) -> str:
+        """In words, where a tensor with these sizes was made, among others of its own."""
+        words, sizes = too_large or ("", ())
+        made = too_large and any(
+            all(shape.count(n) >= sizes.count(n) for n in sizes) for shape in self.shapes
+        )
+        return f"it makes {words}, which the exercise rules out" if made else ""
 
     def lost(self, facts: list[str], args: tuple = ()) -> list[str]:
         """By which function that was called something is lost that the facts speak of."""
@@ -85,7 +95,7 @@ class Watch:
         usual = sys.getprofile()
         sys.setprofile(profile)
         try:
-            with _Calls(self.calls):
+            with _Calls(self.calls, self.shapes):
                 yield
         finally:
             sys.setprofile(usual)
@@ -102,9 +112,9 @@ class Watch:
 
 
 class _Calls(TorchFunctionMode):
-    def __init__(self, seen: set[str]):
+    def __init__(self, seen: set[str], made: set[tuple[int, ...]]):
         super().__init__()
-        self.seen = seen
+        self.seen, self.made = seen, made
 
     def __torch_function__(self, func: Callable, types, args=(), kwargs=None) -> Any:
         name = getattr(func, "__name__", "")
@@ -116,7 +126,9 @@ class _Calls(TorchFunctionMode):
         self.seen |= {name, *(f"{name}({word})" for word in words)}
         floats = [x.dtype for x in args if isinstance(x, Tensor) and x.dtype.is_floating_point]
         self.seen |= {f"{name} in {str(dtype).removeprefix('torch.')}" for dtype in floats}
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        self.made |= {(*result.shape,)} if isinstance(result, Tensor) else set()
+        return result
 
 
 def loads(thread: int) -> bool:

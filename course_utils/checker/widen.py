@@ -19,11 +19,13 @@ from course_utils.checker.generic_inputs import generic
 from course_utils.checker.long_lists import of_long_lists
 from course_utils.checker.plain_inputs import IDS, Input, of_large_sizes, of_plain_numbers
 from course_utils.checker.resized import (
+    all_differ,
     cut,
     exchanged,
     ids_in,
     is_ids,
     is_order,
+    is_signs,
     longer_mask,
     weights_still,
     without_gaps,
@@ -35,6 +37,7 @@ from course_utils.checker.special_inputs import (
     at_limits,
     both_signs,
     far_from_zero,
+    of_divisors,
     of_labels,
     of_masks,
     of_meaning,
@@ -106,6 +109,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     yield from of_labels(exercise, probe)
     yield from far_from_zero(names, probe)
     yield from of_several(names, probe)
+    yield from of_divisors(exercise, probe)
     sizes = sorted({n for arg in tensors_in(probe) for n in arg.shape if n > 1})
     for size in sizes:
         for to in sorted({size - 1, 1, *(n for n in sizes if n < size)} - {0}, reverse=True):
@@ -143,9 +147,12 @@ def drawn(exercise: Exercise) -> tuple[tuple, ...]:
     def other(value: Any) -> Any:
         if isinstance(value, Tensor) and value.dim() and value.numel():
             if value.is_floating_point() and (value < 0).any():
-                return torch.randn(value.shape, generator=generator).to(value.dtype)
+                new = torch.randn(value.shape, generator=generator).to(value.dtype)
+                return new.sign() if is_signs(value) else new
             if is_order(value):
                 return torch.randperm(len(value), generator=generator)
+            if all_differ(value):
+                return value.gather(-1, torch.rand(value.shape, generator=generator).argsort(-1))
             at = torch.randint(value.numel(), value.shape, generator=generator)
             new = value.flatten()[at]
             return new.triu() + new.triu(1).mT if _is_symmetric(value) else new
@@ -247,7 +254,7 @@ def _longer(exercise: Exercise, probe: tuple, i: int, axis: int) -> Input:
         if value.dtype == torch.bool and at == value.dim() - 1 and value.equal(without_gaps(value)):
             return longer_mask(value)
         more = value.narrow(at, 0, 1)
-        more = 0.7 - more if both_signs(value) else more
+        more = 0.7 - more if both_signs(value) and not is_signs(value) else more
         more = torch.tensor([len(value)]) if is_order(value) else more
         return weights_still(value, torch.cat([value, more], at))
 

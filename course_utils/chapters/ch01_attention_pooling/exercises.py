@@ -828,7 +828,10 @@ def _nearest(
     rank_of = {"distance": apart.abs(), "signed": apart, "key": keys.abs().expand_as(apart)}[by]
     axis = 1 if along == "keys" else 0
     order = rank_of.argsort(axis, descending=last)
-    chosen = (order.argsort(axis) if ranked == "by place" else order) < k + more
+    chosen = (order if ranked == "once" else order.argsort(axis)) < k + more
+    if ranked == "by one limit":
+        chosen = rank_of <= rank_of.gather(axis, order).narrow(axis, 0, k + more).max()
+        return chosen / (k if share == "k" else chosen.sum(1, keepdim=True))
     scores = {"softmax": -(apart**2) / 2, "softmax of distances": -apart.abs()}
     if share in scores:
         return torch.softmax(scores[share].masked_fill(~chosen, -math.inf), dim=1)
@@ -916,6 +919,16 @@ def _nearest_by_topk(queries, keys, k):
             along="keys",
         ),
         wrong(
+            "one distance is the limit for all queries",
+            "locality",
+            "Each query has a k-th distance of its own: keep the axis, with .values[:, -1:].",
+            {"share": "k"},
+            ranked="by one limit",
+            along="keys",
+            share="equal",
+            last=False,
+        ),
+        wrong(
             "each key chooses its nearest queries",
             "softmax axis",
             "The query chooses among the keys: rank along the keys, the last axis.",
@@ -939,6 +952,7 @@ def _nearest_by_topk(queries, keys, k):
         ),
     ],
     map_of=lambda weights: weights,
+    allows=lambda q, k, _: (q[:, None] - k).abs().sort(dim=1).values.diff(dim=1).gt(0).all(),
 )
 def nearest_weights(queries, keys, k):
     """Weights that look at the k nearest keys of each query, and at those alike.

@@ -181,9 +181,9 @@ def _from_lengths(
     difficulty=2,
     trains="broadcasting lengths against positions",
     text="""
-    A sentence of length 3 may use keys 0, 1 and 2. Turn lengths into a mask, without a loop: True
-    where the position of the key is smaller than the length. Lengths `(B,)` hold one number per
-    sentence, which counts for all its queries; lengths `(B, Tq)` one number for each query.
+    A sentence of length 3 may use keys 0, 1 and 2. Turn lengths into a mask (it takes no loop):
+    True where the position of the key is smaller than the length. Lengths `(B,)` hold one number
+    per sentence, which counts for all its queries; lengths `(B, Tq)` one number for each query.
     """,
     reference=_from_lengths,
     probes=[

@@ -191,6 +191,8 @@ def _loss(
         logits = torch.softmax(logits, dim=-1)
     if into == "one step late":
         logits, targets = logits[:, :-1], targets[:, 1:]
+    if into == "viewed":
+        logits = logits.reshape(len(logits), logits.shape[2], -1).mT
     if into == "without pad":
         logits = logits.index_fill(-1, torch.tensor([pad]), -1e9)
     if padding == "zero scores":
@@ -392,6 +394,13 @@ def play_loss(answer, logits, targets, pad):
             "softmax axis",
             "The words of the vocabulary share out the probability: the last axis.",
             into="wrong axis",
+        ),
+        wrong(
+            "the words are brought to the front by a reshape",
+            "softmax axis",
+            "That deals the scores of one position out to others: exchange the axes, with "
+            "logits.transpose(1, 2).",
+            into="viewed",
         ),
         wrong(
             "the targets are shifted once more",

@@ -116,8 +116,14 @@ _SPLIT_MISTAKES = [
             "the number of heads and their size are exchanged",
             "head layout",
             "The last axis becomes (h, d_head): num_heads pieces of d_model / num_heads.",
-            {"layout": "sizes exchanged, not swapped"},
             layout="sizes exchanged",
+            pieces="blocks",
+        ),
+        wrong(
+            "the number of heads and their size are exchanged, and no axes are swapped",
+            "head layout",
+            "The last axis becomes (h, d_head), and then heads and positions change places.",
+            layout="sizes exchanged, not swapped",
             pieces="blocks",
         ),
         wrong(

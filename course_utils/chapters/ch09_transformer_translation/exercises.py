@@ -1080,12 +1080,14 @@ def _one_table(source, target, table, positions, encoder, decoder, *, scale="inp
             "btd,vd->btv", _run(dec, _enter(t, E, P), _run(enc, _enter(s, E, P))), E
         ),
     ],
+    allows=lambda s, t, E, P, enc, dec: len(P) >= max(s.shape[1], t.shape[1]),
 )  # fmt: skip
 def one_table(source, target, table, positions, encoder, decoder):
     """The logits of a Transformer whose three tables are one.
 
     source: (B, S) ids, target: (B, T) ids as the decoder reads them, table: (V, d),
-    positions: (max_len, d), encoder: list of functions block(x (B, S, d)) -> (B, S, d),
+    positions: (max_len, d) with max_len >= S and T,
+    encoder: list of functions block(x (B, S, d)) -> (B, S, d),
     decoder: list of functions block(y (B, T, d), memory (B, S, d)) -> (B, T, d).
     Returns (B, T, V).
     """
@@ -1255,6 +1257,7 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
             ]
         ),
     ],
+    allows=lambda f, target, V: target.max() < V,
 )  # fmt: skip
 def leaking_pairs(logits_of, target, vocabulary):
     """Which outputs depend on which later inputs.

@@ -1106,6 +1106,9 @@ def _list(seed, batch, number):
             (p := ((s == a.unsqueeze(1)).double() * c).exp()) * v
         ).sum(-1) / p.sum(-1),
     ],
+    allows=lambda s, v, asked, scale: (
+        v.abs().eq(1).all() and s.sort(dim=1).values.diff(dim=1).gt(0).all()
+    ),
 )  # fmt: skip
 def read_the_list(subjects, verdicts, asked, scale):
     """What one head reads from a list when it is asked for one subject.
@@ -1134,13 +1137,25 @@ def _what_a_pool_keeps(answer, x, valid_lens):
                 swapped = x.clone()
                 swapped[b, [i, j]] = x[b, [j, i]]
                 moved = (answer(swapped, valid_lens)[b] - pooled[b]).abs().max().item()
-                swaps.append(moved > 1e-4 * min(1.0, x[b].abs().max().item()))
+                swaps.append(moved > 1e-4 or (x[b, i] - x[b, j]).abs().max().item() < 1.0)
     return {
         "leaves padding out": like(answer(torch.where(real, x, 50.0), valid_lens), pooled),
         "gives v where all real outputs are v": like(answer(same.clone(), valid_lens), same[:, 0]),
         "changes when two real outputs change places": all(swaps),
         "doubles when all outputs double": like(answer(2 * x, valid_lens), 2 * pooled),
     }
+
+
+_STEEP = (
+    0.1,
+    10.0,
+    0.2,
+    5.0,
+    0.05,
+    20.0,
+    0.22,
+    4.5,
+)  # bases of weights that leave some places next to nothing
 
 
 def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
@@ -1151,6 +1166,7 @@ def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
         "even": torch.ones(hidden.shape),
         "ends": ((at == 0) | last).float(),
         "last": last.float(),
+        **{base: (base**at).expand(hidden.shape) for base in _STEEP},
     }.get(made, (at + 1.0).expand(hidden.shape))
     if padding == "hidden":
         weights = weights.masked_fill(hidden, 0.0)
@@ -1174,15 +1190,16 @@ def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
     **An open task**: many answers are right, and only what is asked here is checked. Positions need
     not be in the input. Invent a pooling that tells a review from its twin even when the encoder
     has no positions. (1) Padding does not count. (2) If all real outputs of a review are the same
-    vector v, the result is v. (3) If any two real outputs that differ change places, the result
-    changes, by more than 1e-4. (4) If all outputs are doubled, so is the result. Reviews have at
-    most 8 tokens.
+    vector v, the result is v. (3) If any two real outputs change places that are 1 or more apart
+    in one of their numbers, some number of the result changes by more than 1e-4. (4) If all outputs
+    are doubled, so is the result. Reviews have at most 8 tokens.
     """,
     reference=_pool,
     play=_what_a_pool_keeps,
     probes=[
         (*draw(1031, (2, 4, 3)), torch.tensor([4, 3])),
         (*draw(1032, (3, 6, 2)), torch.tensor([2, 6, 5])),
+        (torch.arange(8.0).view(1, 8, 1), torch.tensor([8])),
         (*draw(1033, (2, 8, 2)), torch.tensor([8, 4])),
         (*draw(1034, (3, 5, 2)), torch.tensor([1, 5, 2])),
     ],
@@ -1194,6 +1211,16 @@ def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
             {"made": "ends", "padding": "hidden", "sums": "one"},
             {"made": "last", "padding": "hidden", "sums": "one"},
             made="even",
+        ),
+        wrong(
+            "the weights of some places are all but 0",
+            "position",
+            "Property 3: of 8 places some hardly count, and where two of them change places next "
+            "to nothing changes. Let the weights differ less from place to place.",
+            *({"made": base} for base in _STEEP[1:]),
+            made=_STEEP[0],
+            padding="hidden",
+            sums="one",
         ),
         wrong(
             "padding counts",

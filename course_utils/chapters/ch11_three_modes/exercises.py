@@ -957,8 +957,11 @@ def _perplexity(
     pick="target",
     shift=False,
     zero=False,
+    viewed=False,
 ):
     pad = 0 if zero else pad
+    if viewed:
+        logits = logits.reshape(len(logits), logits.shape[2], -1).mT
     if shift:
         logits, targets = logits[:, :-1], targets[:, 1:]
     every = logits.softmax(dim).log() if inner == "log of 0" else logits.log_softmax(dim)
@@ -1146,6 +1149,13 @@ def _far_apart():
             "perplexity",
             "With log2 the base is 2, with natural logarithms it is e.",
             base="e of bits",
+        ),
+        wrong(
+            "the words are brought to the front by a reshape",
+            "softmax axis",
+            "That deals the logits of one position out to others: exchange the axes, with "
+            "logits.transpose(1, 2).",
+            viewed=True,
         ),
         wrong(
             "the target is not looked at",
@@ -1480,6 +1490,7 @@ def play_spans(answer, words, cut, markers):
         "Two growing lists: at the beginning of a span both get the marker, a word only one.",
     ],
     right_variants=[_spans_by_groups, _spans_by_index, _spans_with_a_pointer],
+    allows=lambda words, cut, markers: len({*markers}) == len(markers),
 )
 def corrupt_spans(words, cut, markers):
     """What is read and what has to be said.

@@ -400,9 +400,12 @@ def _running(queries, keys, values, *, feature="elu + 1", on="both", sums="past"
     return output if total == "none" else output / normaliser[total]
 
 
-def _running_by_map(q, k, v):
-    weights = ((F.elu(q) + 1) @ (F.elu(k) + 1).T).tril()
-    return weights / weights.sum(-1, keepdim=True) @ v
+def _running_by_pairs(q, k, v):
+    q, k, rows = F.elu(q.double()) + 1, F.elu(k.double()) + 1, []
+    for t in range(len(q)):
+        weights = [q[t] @ k[s] for s in range(t + 1)]
+        rows.append(sum(w * x for w, x in zip(weights, v)) / sum(weights))
+    return torch.stack(rows).to(v.dtype)
 
 
 def _running_by_einsum(q, k, v):
@@ -432,7 +435,7 @@ def _running_with_ones(q, k, v):
     """,
     reference=_running,
     probes=[
-        draw(131, (2, 2), (2, 2), (2, 1)),
+        draw(131, (3, 2), (3, 2), (3, 1)),
         draw(132, (4, 3), (4, 3), (4, 2)),
         draw(133, (6, 2), (6, 2), (6, 5)),
     ],
@@ -610,7 +613,8 @@ def _running_with_ones(q, k, v):
         "φ(k) v^T is an outer product: torch.outer(phi_k, v) of shape (d, v).",
         "Instead of a loop, cumsum along the tokens gives all running sums at once.",
     ],
-    right_variants=[_running_by_map, _running_by_einsum, _running_with_ones],
+    right_variants=[_running_by_pairs, _running_by_einsum, _running_with_ones],
+    too_large=("a T × T map", (3, 3)),
 )
 def running_attention(queries, keys, values):
     """Causal linear attention with features elu(x) + 1.

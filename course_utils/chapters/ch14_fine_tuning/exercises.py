@@ -1178,6 +1178,7 @@ def _reward_behind(log_policy, log_reference, beta, *, weigh="times", sign=1, an
         lambda p, r, b: torch.log(p.double().exp() / r.double().exp() * (r[0] - p[0]).exp()) * b,
         lambda p, r, b: torch.cat([torch.zeros(1), b * ((p - r)[1:] - (p - r)[:1])]),
     ],
+    allows=lambda policy, reference, beta: max(policy.max(), reference.max()) <= 0,
 )
 def reward_behind(log_policy, log_reference, beta):
     """The rewards for which the policy is the best one.

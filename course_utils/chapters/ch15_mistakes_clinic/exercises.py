@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from course_utils.checker.common import lowered
+from course_utils.checker.common import lowered, worked_out
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import draw, far_below
 
@@ -534,17 +534,20 @@ def own_linears(num, size):
     *root-of-what*). With k = 512 and 8 heads: by which **factor** are they too small?
     """,
     mistakes=[
-        wrong(
-            "the root is missing",
-            "scale",
-            "The factor is that of the two roots, not of the two sizes.",
-            answer=8,
-        ),
-        wrong(
-            "the factor is turned round",
-            "scale",
-            "They were divided by too large a number; asked is right over given.",
-            answer=8**-0.5,
+        *worked_out(
+            lambda *, power=0.5, sign=1: (512 / 64) ** (sign * power),
+            wrong(
+                "the root is missing",
+                "scale",
+                "The factor is that of the two roots, not of the two sizes.",
+                power=1,
+            ),
+            wrong(
+                "the factor is turned round",
+                "scale",
+                "They were divided by too large a number; asked is right over given.",
+                sign=-1,
+            ),
         ),
         wrong(
             "the root of k is given",

@@ -1230,11 +1230,13 @@ def _visits(seed, number, experts, k):
             "e,ne->", torch.stack([(c == e).float().mean() for e in range(p.shape[1])]), p
         ) / len(p) * p.shape[1],
     ],
+    allows=lambda p, c: c.sort(dim=1).values.diff(dim=1).gt(0).all(),  # no expert twice
 )  # fmt: skip
 def load_balance(probabilities, chosen):
     """The balance loss of N tokens among E experts.
 
-    probabilities: (N, E), chosen: (N, k) numbers of experts. Returns one number, a tensor.
+    probabilities: (N, E), chosen: (N, k) numbers of experts, all different within a row.
+    Returns one number, a tensor.
     """
     N, E = probabilities.shape
     visits = chosen.flatten().bincount(minlength=E) / chosen.numel()  # (E,), sums to 1

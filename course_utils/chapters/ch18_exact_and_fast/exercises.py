@@ -1,6 +1,7 @@
 """Exercises of notebook 18: one pass, tiles, pages, and drafts that change nothing."""
 
 import functools
+import gc
 import math
 import weakref
 
@@ -17,7 +18,7 @@ class _Score(float):
 
 
 def _one_by_one(scores):
-    """Each score once; an error where many of those gone by are kept."""
+    """Each score once; an error where many of those gone by are kept, or a list of their copies."""
     passed = weakref.WeakSet()
     for number in scores:
         score = _Score(number)
@@ -25,6 +26,9 @@ def _one_by_one(scores):
         if len(passed) > 4:
             raise ValueError("more scores are kept than two numbers can hold")
         yield score
+    young = [x for x in gc.get_objects(generation=0) if type(x) is list and x is not scores]
+    if len(scores) > 4 and any({*map(type, x)} == {float} and x == scores for x in young):
+        raise ValueError("more scores are kept than two numbers can hold")
 
 
 def _passing_by(answer, scores):
@@ -286,6 +290,7 @@ _PLAIN = {"shrink": "both", "divide": "at last", "shift": True, "keep": "all"}
     """,
     reference=_from_tiles,
     play=_in_tiles,
+    too_large=("a tensor with all scores, keys or values in it", (4,)),
     probes=[
         (
             torch.tensor([[20.0, 0.0], [0.0, 1.0]]),
@@ -1079,6 +1084,7 @@ def _pages(
             }
         ),
     ],
+    allows=lambda prompt, more, page: all(tokens >= 1 for tokens in more),
 )
 def pages_taken(prompt, more, page):
     """Pages that some answers to one prompt take in all.
@@ -1387,7 +1393,13 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
         (0.9, 0.01, 6),
         (0.2, 1.0, 4),
     ],
-    edges=[("where `kept` is 1 and `cost` is larger", (1.0, 1.25, 4))],
+    edges=[
+        (
+            "where every drafted token is kept, and drafting one takes longer than the large "
+            "model's step: then k = 0 is best",
+            (1.0, 1.25, 4),
+        )
+    ],
     mistakes=[
         wrong(
             "the small model's time is left out, or the same for every k",
