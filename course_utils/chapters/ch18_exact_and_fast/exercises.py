@@ -1395,8 +1395,8 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
     ],
     edges=[
         (
-            "where every drafted token is kept, and drafting one takes longer than the large "
-            "model's step: then k = 0 is best",
+            "where `kept` is 1 and `cost` is larger: no token is thrown away, and even so drafting "
+            "takes longer than it saves",
             (1.0, 1.25, 4),
         )
     ],
