@@ -109,7 +109,8 @@ CHAPTERS = (
             "windows, low rank, kernels, hashing, memory: error and cost of each",
             "below the square of n"),
     Chapter("14_fine_tuning", "Fine-tuning", "微调", "In use",
-            "How little must be trained to teach an old model a new task?",
+            "How few numbers must change in an old model, and what can pull them where there are "
+            "wishes instead of labels?",
             "adapters, LoRA, prefixes, prompts; what RLHF optimises",
             "LoRA and friends"),
     Chapter("17_todays_blocks", "Today's blocks", "今天的 Transformer 块", "Since 2017",

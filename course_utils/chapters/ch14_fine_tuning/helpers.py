@@ -1,4 +1,4 @@
-"""What the cells of chapter 14 only call: its batches, and a counter of operations."""
+"""What the cells of chapter 14 only call: its examples and batches, and a counter of operations."""
 
 import random
 
@@ -7,6 +7,22 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.text.batches import pad
+
+
+def draw(rows, most, seed=0):
+    """At most so many rows of each kind, drawn at random.
+
+    Args:
+        rows: (ids, label) of each sentence.
+
+    Returns:
+        those rows, label by label.
+    """
+    rows = random.Random(seed).sample(rows, len(rows))  # all, in random order
+    drawn = []
+    for label in sorted({label for _, label in rows}):
+        drawn += [row for row in rows if row[1] == label][:most]
+    return drawn
 
 
 def batches(rows, updates, seed=0, size=32):
