@@ -58,8 +58,7 @@ MORE = {  # a step that may be missing; _ is the expression that is there
     "an axis of size 1": ("_.unsqueeze(0)", "_.unsqueeze(1)", "_.unsqueeze(-1)"),
     "the removal of an axis": ("_.squeeze(0)", "_.squeeze(-1)"),
     "a flattening": ("_.flatten(0, 1)", "_.flatten(-2)"),
-    "a softmax": ("_.softmax(-1)", "_.softmax(0)"),
-    "an exp or a logarithm": ("_.exp()", "_.log()"),
+    "a softmax": ("_.softmax(-1)", "_.softmax(0)"), "an exp or a logarithm": ("_.exp()", "_.log()"),
     "a function of each number": ("_.abs()", "_.relu()", "_.tanh()"),
     "a triangle": ("_.tril()", "_.triu()"),
     "a sum or a mean": (
@@ -166,6 +165,8 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
             yield "a step is too many", node.value
         elif isinstance(inner, ast.Attribute):  # x.sort().values
             yield "a step is too many", inner.value
+            means = ("_.mean(-1)", "_.mean(0)") if inner.attr == "median" else ()
+            yield from (("another function is due", fill(t, inner.value)) for t in means)
     elif _whole(node) is not None:
         yield from ((A_NAME, _name(n)) for n in names)
     elif isinstance(node, ast.Subscript):
@@ -283,13 +284,14 @@ def _other_slices(part: ast.Slice) -> Iterator[ast.Slice]:
     def moved(end: ast.expr | None) -> list[ast.expr | None]:
         if end is None:
             return [_number(1), _number(-1)]
-        value = _whole(end)
-        if value is not None:
+        if (value := _whole(end)) is not None:
             return [None, _number(value + 1), _number(value - 1)]
         return [None, fill("_ + 1", end), fill("_ - 1", end)]
 
     yield from (ast.Slice(lower, part.upper, part.step) for lower in moved(part.lower))
     yield from (ast.Slice(part.lower, upper, part.step) for upper in moved(part.upper))
+    if part.lower is not None and "-" in ast.unparse(part.lower):  # below 0: from the end
+        yield ast.Slice(fill("max(0, _)", part.lower), part.upper, part.step)
     if part.upper is not None:
         yield from (ast.Slice(lower, None, part.step) for lower in moved(part.lower))
     turned = isinstance(part.lower, ast.UnaryOp) and part.upper is None  # x[-n:]

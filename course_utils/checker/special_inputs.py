@@ -3,7 +3,6 @@
 import ast
 import functools
 import inspect
-import itertools
 import math
 import re
 import textwrap
@@ -33,21 +32,15 @@ _CHARACTERS = {
     "a letter whose accent stands apart": "e\N{COMBINING ACUTE ACCENT}",
     "a letter that is shorter when it is small": "\N{KELVIN SIGN}",
 }
-_FEW = 3  # tensors of which every two are changed together
-_TOGETHER = {  # how they are changed
-    "negative throughout": lambda x: -2 * x.abs() - 0.01,
-    "4000 times as large": lambda x: 4000 * x,
-}
-# from 0: a square of such numbers has no digits left for a small difference; or exp overflows
-_AWAY = (4096.0, -4096.0, 512.0, -512.0)
 
 
 def both_signs(value: Any) -> bool:
     """A tensor that may hold any numbers, and does."""
-    return _has_floats(value) and bool((value < 0).any() and (value > 0).any())
+    return has_floats(value) and bool((value < 0).any() and (value > 0).any())
 
 
-def _has_floats(value: Any) -> bool:
+def has_floats(value: Any) -> bool:
+    """A tensor of floats with one axis or more."""
     return isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0
 
 
@@ -111,7 +104,7 @@ def of_weights(value: Any) -> Iterator[tuple[str, Any]]:
 
 def of_log_probs(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Logarithms of probabilities, of which one in a row is 0 in float32."""
-    if not _has_floats(value) or value.shape[-1] < 3 or (value > 0).any():
+    if not has_floats(value) or value.shape[-1] < 3 or (value > 0).any():
         return
     whole = sums_to_one(value.exp())
     if whole or name.startswith("log_p"):
@@ -121,7 +114,7 @@ def of_log_probs(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def of_logits(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """In the first row one logit stands far above the others, the lowest or the highest so far."""
-    if not _has_floats(value) or "logits" not in name or value.shape[-1] < 2:
+    if not has_floats(value) or "logits" not in name or value.shape[-1] < 2:
         return
     row = value.flatten(0, -2)[0] if value.dim() > 1 else value
     for at in (row.argmin(), row.argmax()):
@@ -141,7 +134,7 @@ def of_shares(exercise: Exercise, name: str, value: Any) -> Iterator[tuple[str, 
 def of_scores(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Scores or logits that are all far below 0; their differences are exact."""
     if both_signs(value) and re.search("logit|score", name):
-        yield f"is near -{_LOW:.0f} throughout", _on_grid(value) - _LOW
+        yield f"is near -{_LOW:.0f} throughout", on_grid(value) - _LOW
 
 
 def of_ends(exercise: Exercise, name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -216,7 +209,7 @@ def at_limits(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
     several times, as in a symmetric table, all of them are exchanged.
     """
     limits = [i for i, x in enumerate(probe) if type(x) is float and _LIMIT.search(names[i])]
-    plain = tuple(_on_grid(x) for x in probe) if limits else ()
+    plain = tuple(on_grid(x) for x in probe) if limits else ()
     for i in limits:
         others = {f" above `{names[j]}`": x for j, x in enumerate(plain) if type(x) is float}
         starts = {"": 0.0} | {k: x for k, x in others.items() if names[i] not in k}
@@ -242,52 +235,9 @@ def _may_be_limited(table: Tensor) -> bool:
     return table.is_floating_point() and bool((table >= 0).all()) and not sums_to_one(table)
 
 
-def _on_grid(value: Any) -> Any:
+def on_grid(value: Any) -> Any:
     """A number as the nearest power of 2, at least of the grid; a table in steps of the grid."""
     if type(value) is float and value > 0:
         return 2.0 ** max(round(math.log2(value)), -round(math.log2(_GRID)))
     floats = isinstance(value, Tensor) and value.is_floating_point()
     return (value * _GRID).round() / _GRID if floats else value
-
-
-def far_from_zero(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
-    """Two rows of numbers moved alike, up and down, which keeps their differences.
-
-    All are whole parts of a power of 2, so that no difference is rounded.
-    """
-    rows = [i for i, x in enumerate(probe) if _is_row(x)]
-    for (i, j), away in itertools.product(itertools.combinations(rows, 2), _AWAY):
-        far = tuple(_on_grid(x) + away if k in (i, j) else x for k, x in enumerate(probe))
-        yield f"where the numbers of `{names[i]}` and `{names[j]}` are near {away:.0f}", far
-
-
-def of_several(names: list[str], probe: tuple) -> Iterator[tuple[str, tuple]]:
-    """Of two tensors that may hold any numbers, both far below 0, or both large; or of all."""
-    floats = [i for i, x in enumerate(probe) if both_signs(x)]
-    pairs = [*itertools.combinations(floats, 2)] if len(floats) <= _FEW else []
-    for some in dict.fromkeys((*pairs, tuple(floats))) if len(floats) > 1 else ():
-        both = " and ".join(f"`{names[i]}`" for i in some)
-        for words, other in _TOGETHER.items():
-            yield (
-                f"where {both} are {words}",
-                tuple(other(x) if i in some else x for i, x in enumerate(probe)),
-            )
-
-
-def of_divisors(exercise: Exercise, probe: tuple) -> Iterator[tuple[str, tuple]]:
-    """What makes a divisor small, but not 0: one more small number in it would show."""
-    if not divides(exercise) or "eps" in (exercise.argument(i) for i in range(len(probe))):
-        return
-    small = (type(x) is float or (_has_floats(x) and not sums_to_one(x)) for x in probe)
-    yield (
-        "where all numbers are 1/1024 as large",
-        tuple(x / 1024 if may else x for x, may in zip(probe, small)),
-    )
-    if any(map(both_signs, probe)):
-        near = tuple(x / 8 - 4 if both_signs(x) else x for x in probe)
-        yield "where all numbers are near -4", near
-
-
-def _is_row(value: Any) -> bool:
-    floats = isinstance(value, Tensor) and value.is_floating_point() and value.dim() == 1
-    return floats and bool((value < 0).any())

@@ -36,12 +36,9 @@ from course_utils.checker.special_inputs import (
     are_amounts,
     at_limits,
     both_signs,
-    far_from_zero,
-    of_divisors,
     of_labels,
     of_masks,
     of_meaning,
-    of_several,
     of_weights,
 )
 from course_utils.checker.stated_sizes import (
@@ -52,6 +49,7 @@ from course_utils.checker.stated_sizes import (
     tensors_in,
     within_numbers,
 )
+from course_utils.checker.together import far_from_zero, of_divisors, of_far_scores, of_several
 from course_utils.checker.values import Raised, gap
 
 FAR, NEAR, VERY_FAR = 25.0, 0.01, 4000.0
@@ -110,6 +108,7 @@ def _all_rules(exercise: Exercise, probe: tuple) -> Iterator[Input]:
     yield from far_from_zero(names, probe)
     yield from of_several(names, probe)
     yield from of_divisors(exercise, probe)
+    yield from of_far_scores(names, probe)
     sizes = sorted({n for arg in tensors_in(probe) for n in arg.shape if n > 1})
     for size in sizes:
         for to in sorted({size - 1, 1, *(n for n in sizes if n < size)} - {0}, reverse=True):

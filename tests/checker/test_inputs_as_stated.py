@@ -210,9 +210,57 @@ def test_an_error_where_two_sizes_differ_names_them():
             * (y != pad)).sum() / y.numel(),
          ("the sum over real tokens is divided by all positions",
           "the words are brought to the front by a reshape")),
+        ("rms_normalise", lambda x, weight, eps: (
+            weight * x / (x.square().mean(-1, keepdim=True).sqrt() + eps**0.5)),
+         ("eps has a root of its own",)),
+        ("normalise_tokens", lambda x, gamma, beta, eps: (
+            gamma * (x - x.mean(-1, keepdim=True))
+            / (x.std(-1, keepdim=True, correction=0) + eps**0.5) + beta),
+         ("eps has a root of its own",)),
+        ("safe_fill", lambda scores, mask: scores.masked_fill(~mask, -6e4).softmax(-1) * mask,
+         ("the fill value is not low enough",)),
+        ("neighbours_to_halves", lambda W, heads: W[:, torch.cat([
+            torch.arange(W.shape[1] // heads).view(-1, 2).T.flatten() + h for h in range(heads)])],
+         ("each head begins one column behind the last",)),
         ("into_heads", lambda x, h: x.unflatten(-1, (-1, h)),
          ("the number of heads and their size are exchanged, and no axes are swapped",)),
     ],
 )  # fmt: skip
 def test_slips_of_a_trial_have_a_name(name, answer, mistakes):
     assert check(name, answer).mistakes == mistakes
+
+
+def test_hidden_scores_lowered_by_too_little_are_seen():
+    def answer(scores, mask):
+        return (scores - (6e4 * ~mask).to(scores.dtype)).softmax(-1) * mask
+
+    assert "where scores lie more than 100,000 apart" in str(check("safe_fill", answer))
+
+
+def _from_below_0(weights, budget):
+    rows = range(len(weights))
+    window = torch.stack([weights[t, t - budget + 1 : t + 1].sum() for t in rows])
+    first = [weights[t, 0] + weights[t, max(1, t - budget + 2) : t + 1].sum() for t in rows]
+    return torch.stack([window.mean(), torch.stack(first).mean()])
+
+
+def _median(clean, corrupted, patched):
+    effects = (patched - corrupted[:, None, None]) / (clean - corrupted).mean()
+    return effects.median(0).values
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "said"),
+    [
+        ("kept_by_bets", _from_below_0, "a slice begins or ends elsewhere"),
+        ("effects_of_many", _median, "at `effects.median(0).values`, another function is due"),
+    ],
+)
+def test_a_slice_from_below_0_and_a_median_are_found(name, answer, said):
+    assert said in str(check(name, answer))
+
+
+def test_no_count_of_the_patches_is_a_size_by_chance():
+    said = str(check("mean_readout", lambda x, real: (
+        (x[:, 1:] * real[..., None]).sum(1) / real.sum() * len(real))))  # fmt: skip
+    assert "the sum is not divided" not in said.lower()

@@ -34,6 +34,8 @@ def _normalise(
         variance = (x - mean).abs().mean(over, keepdim=True).square()
     inside = variance + {"inside": eps, "squared": eps**2}.get(eps_at, 0.0)
     spread = inside if root == "no" else inside.sqrt()
+    if eps_at == "under its own root":
+        spread = spread + eps**0.5
     if eps_at in ("outside", "least"):
         spread = spread + eps if eps_at == "outside" else spread.clamp(min=eps)
     normed = (x if centre == "no" else x - mean) / spread
@@ -122,6 +124,12 @@ def _token_by_token(x, gamma, beta, eps):
             "norm statistics",
             "It is added to the variance, before the root is taken.",
             eps_at="outside",
+        ),
+        wrong(
+            "eps has a root of its own",
+            "norm statistics",
+            "One root is taken, of the sum: sqrt(variance + eps), not sqrt(variance) + sqrt(eps).",
+            eps_at="under its own root",
         ),
         wrong(
             "eps is squared",

@@ -220,7 +220,7 @@ def _filled(scores, mask, *, fill="lowest", empty="zero", hides="right", axis=-1
     scores = scores if dtype == "kept" else scores.to(dtype)
     visible = mask if hides == "right" else ~mask
     number = {"lowest": torch.finfo(scores.dtype).min, "notes": -1e9, "zero": 0.0, "inf": -math.inf,
-              "low": -1e4}  # fmt: skip
+              "low": -1e4, "half": -6e4}  # fmt: skip
     if when == "after":
         weights = torch.softmax(scores, dim=axis) * visible
     elif fill == "unshifted":
@@ -257,7 +257,7 @@ def _fill_in_double(s, m):
 
 def _fill_by_hand(s, m):
     highest = s.float().masked_fill(~m, -1e30).amax(-1, keepdim=True)
-    powers = torch.exp(s.float() - highest.clamp_min(-1e5)).clamp_max(1.0) * m
+    powers = torch.exp(s.float() - highest.clamp_min(-1e29)).clamp_max(1.0) * m
     return (powers / powers.sum(-1, keepdim=True).clamp_min(1e-20)).to(s.dtype)
 
 
@@ -282,6 +282,7 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
         (*draw(150, (3, 4)), _SEEN),
         (*draw(151, (2, 3, 5), scale=2.0), torch.arange(30).reshape(2, 3, 5) % 4 != 1),
         (far_below(3, 4, lowest=-30_000.0), _SEEN),  # half precision ends at -65,504
+        (far_below(3, 4), _SEEN),
         (torch.zeros(3, 4, dtype=torch.bfloat16), _SEEN),
     ],
     mistakes=[
@@ -347,9 +348,12 @@ _SEEN = torch.tensor([[True, True, False, False], [False, False, False, False], 
         wrong(
             "the fill value is not low enough",
             "overflow",
-            "Scores may lie below -10,000; only the lowest number of the dtype is below all "
+            "Scores may lie far below it; only the lowest number of the dtype is below all "
             "of them.",
             {"fill": "by 50"},
+            {"empty": "hidden, too"},
+            {"fill": "half"},
+            {"fill": "half", "empty": "hidden, too"},
             fill="low",
             when="before",
         ),

@@ -32,6 +32,8 @@ def _rms(
         size = (mean + (eps if where == "inside" else eps / x.shape[-1])).sqrt()
     elif where == "outside":
         size = mean.sqrt() + eps
+    elif where == "under its own root":
+        size = mean.sqrt() + eps**0.5
     else:
         size = mean.sqrt()
     if root in ("none", "of absolute values"):
@@ -111,6 +113,12 @@ def _norm_probe(seed, *shape, eps):
             "norm statistics",
             "It belongs to the mean of the squares: sqrt(mean + eps).",
             where="outside",
+        ),
+        wrong(
+            "eps has a root of its own",
+            "norm statistics",
+            "One root is taken, of the sum: sqrt(mean + eps), not sqrt(mean) + sqrt(eps).",
+            where="under its own root",
         ),
         wrong(
             "eps is added to the sum of the squares, before it is divided",
@@ -340,6 +348,8 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
     if heads == "together":
         return W[:, _order(d, order)]
     size = d // num_heads
+    if heads == "side by side":
+        return W[:, torch.cat([_order(size, order) + h for h in range(num_heads)])]
     if heads == "in turn":
         return W.unflatten(1, (size, num_heads))[:, _order(size, order)].flatten(1)
     if heads == "first":
@@ -372,6 +382,13 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
             "Even columns of a head come first, then the odd ones; this takes halves apart into "
             "neighbours.",
             order="back",
+        ),
+        wrong(
+            "each head begins one column behind the last",
+            "head layout",
+            "Head h begins at column h * d, d the size of a head.",
+            heads="side by side",
+            axis="columns",
         ),
         wrong(
             "the odd columns come first",

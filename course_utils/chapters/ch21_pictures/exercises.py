@@ -483,7 +483,7 @@ def _mean(
         ),
         (*draw(5, (2, 5, 3)), torch.tensor([[True] * 4, [False, True, False, True]])),
         (
-            *draw(6, (3, 4, 2)),
+            *draw(6, (3, 4, 5)),
             torch.tensor([[True, False, False], [True] * 3, [False, True, True]]),
         ),
     ],
