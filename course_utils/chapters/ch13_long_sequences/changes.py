@@ -13,6 +13,7 @@ CHANGES = [
     ("c13-held", "block = 64", "block = 4096"),
     ("c13-cache", "n = 10", "n = 7"),
     ("c13-load", "My brother has a black dog", "My sister has two old cats"),
+    ("c13-load", "a black dog", "a big black dog"),
     ("c13-load", "but yesterday it was raining, so they stayed at home.", "and it is old."),
     ("c13-load", "Mon frère a un chien noir, et tous", "Tous"),
     ("c13-heads", '"C": ("encoder", 1, 2)', '"C": ("encoder", 0, 0)'),
