@@ -14,6 +14,7 @@ from course_utils.checker.stated_sizes import stated
 from course_utils.checker.values import gap
 
 _LONGEST = 8  # rows of an argument that are changed one by one
+_ROUNDING = 1e-4  # relative
 
 
 def no_influence(trial: Trial) -> str | None:
@@ -25,11 +26,11 @@ def no_influence(trial: Trial) -> str | None:
         if not pairs:
             continue
         due = [gap(trial.due[k], b).size > 1 for k, (b, _) in zip(free, pairs)]
-        seen = [gap(trial.given[k], b).size > 1 for k, (_, b) in zip(free, pairs)]
+        seen = [gap(trial.given[k], b).size for k, (_, b) in zip(free, pairs)]
         name = trial.exercise.argument(i)
-        if all(due) and not any(seen):
+        if all(due) and not any(seen):  # not by the least, beside numbers however large
             return f"what is returned does not change when `{name}` changes; it should"
-        if all(seen) and not any(due):
+        if min(seen) > 1 and not any(due):
             return f"what is returned changes when `{name}` changes; it should not"
     return None
 
@@ -58,7 +59,7 @@ def rows_mixed_up(trial: Trial) -> str | None:
 def _dependence(trial: Trial, i: int, axis: int, row: str) -> str | None:
     """The first pair of rows that depend on each other wrongly, on every input that has them."""
     name, least = trial.exercise.argument(i), 3 if row == "entry" else 2
-    of_inputs: list[tuple[Tensor, Tensor]] = []  # which rows (p, q) should move, and do
+    of_inputs: list[tuple[Tensor, ...]] = []  # which rows (p, q) should move, do, and do at all
     key = None
     for args, due, given in zip(trial.inputs, trial.due, trial.given):
         size = args[i].shape[axis]
@@ -81,19 +82,23 @@ def _dependence(trial: Trial, i: int, axis: int, row: str) -> str | None:
         if not all(comparable(a, right) and comparable(b, wrong) for a, b in moved):
             return None
         of_inputs.append(tuple(
-            torch.stack([_moved(x, y, axis) for x, y in zip([old] * size, new)])
-            for old, new in ((right, [a for a, _ in moved]), (wrong, [b for _, b in moved]))
+            torch.stack([_moved(x, y, axis, least) for x, y in zip([old] * size, new)])
+            for old, new, least in (
+                (right, [a for a, _ in moved], _ROUNDING),
+                (wrong, [b for _, b in moved], _ROUNDING),
+                (wrong, [b for _, b in moved], 0.0),
+            )
         ))  # fmt: skip
     if not of_inputs:
         return None
-    least_size = [min(t.shape[d] for t, _ in of_inputs) for d in (0, 1)]
-    due, seen = (
-        torch.stack([x[k][: least_size[0], : least_size[1]] for x in of_inputs]) for k in (0, 1)
+    least_size = [min(of[0].shape[d] for of in of_inputs) for d in (0, 1)]
+    due, seen, touched = (
+        torch.stack([x[k][: least_size[0], : least_size[1]] for x in of_inputs]) for k in range(3)
     )  # (inputs, p, q)
     of = f"`{key}`" if isinstance(key, str) and not key.startswith("entry") else key or "the result"
     for p, q in ((~due.any(0)) & seen.all(0)).nonzero().tolist():
         return f"{row} {q} of {of} depends on {row} {p} of `{name}`; it must not"
-    for p, q in (due.all(0) & ~seen.any(0)).nonzero().tolist():
+    for p, q in (due.all(0) & ~touched.any(0)).nonzero().tolist():
         return f"{row} {q} of {of} does not depend on {row} {p} of `{name}`; it should"
     return None
 
@@ -105,9 +110,10 @@ def _moved_row(x: Tensor, axis: int, p: int) -> Tensor:
     return other
 
 
-def _moved(before: Tensor, after: Tensor, axis: int) -> Tensor:
-    """Which rows along an axis have changed by more than rounding."""
-    moved = ((after - before).abs() > 1e-4 * (1 + before.abs())) | (after.isnan() != before.isnan())
+def _moved(before: Tensor, after: Tensor, axis: int, least: float) -> Tensor:
+    """Which rows along an axis have changed by more than `least` of what they are, and 1."""
+    moved = (after - before).abs() > least * (1 + before.abs())
+    moved |= after.isnan() != before.isnan()
     others = [d for d in range(moved.dim()) if d != axis % moved.dim()]
     return moved.any(dim=others) if others else moved
 

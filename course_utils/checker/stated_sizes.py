@@ -19,7 +19,10 @@ _BOUND = re.compile(r"((?:\w+, )*\w+)(?: is|:) (?:even, )?at (most|least) (\d+)\
 _FROM_TO = re.compile(r"((?:\w+, )*\w+): [^.:;]*?\bfrom (\d+) to (\w+)")
 
 
-_RANGE = re.compile(r"(\w+) may be as large as (\d+) or as low as (-\d+)")
+_RANGES = (
+    re.compile(r"(?P<name>\w+) may be as large as (?P<high>\d+) or as low as (?P<low>-\d+)"),
+    re.compile(r"(?P<name>\w+) lie between (?P<low>-\d+) and (?P<high>\d+)"),
+)
 _TRIED = r"\b{} = \d+ and \d+\b"
 
 
@@ -84,8 +87,8 @@ def _bounds(exercise: Exercise) -> list[tuple[str, str, int]]:
 @functools.cache
 def number_ranges(exercise: Exercise) -> dict[str, tuple[int, int]]:
     """The numbers that a text allows in a tensor: scores may be as large as 2000 or as low as 0."""
-    found = _RANGE.findall(_said(exercise))
-    return {name.lower(): (int(low), int(high)) for name, high, low in found}
+    found = (m for pattern in _RANGES for m in pattern.finditer(_said(exercise)))
+    return {m["name"].lower(): (int(m["low"]), int(m["high"])) for m in found}
 
 
 def as_stated(exercise: Exercise, args: tuple) -> bool:

@@ -39,6 +39,8 @@ STATED = {  # in the words of the texts, each relation between arguments that no
     "read_the_list": lambda subjects, verdicts, asked, scale: (
         _differ(subjects) and verdicts.abs().eq(1).all()
     ),
+    "head_by_hand": lambda kinds, words: words.abs().max() <= 1,
+    "read_once": lambda scores: scores.abs().max() <= 2000,
     "word_order": lambda places: sorted(places) == [*range(len(places))],
     "pages_taken": lambda prompt, more, page: all(n >= 1 for n in more),
     "reward_behind": lambda policy, reference, beta: max(policy.max(), reference.max()) <= 0,
@@ -222,6 +224,14 @@ def test_an_error_where_two_sizes_differ_names_them():
         ("neighbours_to_halves", lambda W, heads: W[:, torch.cat([
             torch.arange(W.shape[1] // heads).view(-1, 2).T.flatten() + h for h in range(heads)])],
          ("each head begins one column behind the last",)),
+        ("turn_halves", lambda x, at: (lambda a, u, v: torch.cat(
+            [u * a.cos() - v * a.sin(), u * a.cos() + v * a.sin()], -1))(
+                at[:, None] * 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1]),
+                *x.chunk(2, -1)),
+         ("sine and cosine change places in the second part",)),
+        ("multi_head", lambda q, k, v, W, h: EXERCISES["multi_head"].solution(
+            q, k, v, (W[0], W[1], W[1], W[3]), h),
+         ("keys and values share one weight",)),
         ("into_heads", lambda x, h: x.unflatten(-1, (-1, h)),
          ("the number of heads and their size are exchanged, and no axes are swapped",)),
     ],
@@ -253,10 +263,14 @@ def _median(clean, corrupted, patched):
     ("name", "answer", "said"),
     [
         ("kept_by_bets", _from_below_0, "a slice begins or ends elsewhere"),
+        ("mean_of_real", lambda x, n: torch.stack([row[:k].mean() for row, k in zip(x, n)]),
+         "`row[:k].mean()`, an argument is missing"),
+        ("lengths_for_heads", lambda lengths, heads: torch.stack([lengths] * heads, 1).flatten(),
+         "an argument is missing"),
         ("effects_of_many", _median, "at `effects.median(0).values`, another function is due"),
     ],
-)
-def test_a_slice_from_below_0_and_a_median_are_found(name, answer, said):
+)  # fmt: skip
+def test_a_step_over_the_wrong_axes_is_found(name, answer, said):
     assert said in str(check(name, answer))
 
 
@@ -264,3 +278,39 @@ def test_no_count_of_the_patches_is_a_size_by_chance():
     said = str(check("mean_readout", lambda x, real: (
         (x[:, 1:] * real[..., None]).sum(1) / real.sum() * len(real))))  # fmt: skip
     assert "the sum is not divided" not in said.lower()
+
+
+def test_what_hardly_moves_beside_large_numbers_is_not_said_to_stand_still():
+    def answer(d):
+        return 2 * torch.eye(d), torch.full((d,), 1e6), torch.eye(d) / 2, torch.zeros(d)
+
+    said = str(check("absolute_network", answer))
+    assert "does not change" not in said
+    assert "does not depend" not in said
+
+
+def test_as_many_markers_as_spans_are_enough():
+    def answer(words, cut, markers):
+        read, say, used = [], [], 0
+        for word, gone in zip(words, cut):
+            if gone and (not say or read[-1] != markers[used]):
+                read.append(markers[used])
+                say.append(markers[used])
+            if not gone and read and read[-1] == markers[used]:
+                used += 1
+            (say if gone else read).append(word)
+        return read, say
+
+    assert "only as many markers as spans" in str(check("corrupt_spans", answer))
+
+
+def test_a_faint_influence_that_a_small_step_misses_has_a_name():
+    def answer(layer, x):
+        columns = []
+        for j in range(len(x)):
+            other = x.clone()
+            other[j] += 1e-3
+            columns.append(((layer(other) - layer(x)).abs() > 1e-4).any(1))
+        return torch.stack(columns, 1)
+
+    assert check("influence", answer).mistakes == ("a weak influence is overlooked",)

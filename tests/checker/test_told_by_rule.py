@@ -135,7 +135,7 @@ def noun_above_itself():
 @pytest.mark.parametrize(
     ("name", "answer", "where"),
     [
-        ("running_attention", kept_above_a_tenth, "`queries` and `keys` are negative"),
+        ("running_attention", kept_above_a_tenth, "all numbers are near -4"),
         ("join_halves", cut_at_300, "the numbers of `log1` and `log2` are near -4096"),
         ("word_order", loud_for_few, "`places` has 60 entries"),
         ("head_by_hand", noun_above_itself, "the noun's word is the opposite of the others"),

@@ -1019,8 +1019,8 @@ def _looks_at(weights, x, verb, noun):
     weight, and the last three numbers of its output are those of the noun (to within 0.1), wherever
     the two stand. A sentence has one noun and one verb. Attention is
     `softmax(x @ W_q @ (x @ W_k).T / sqrt(6)) @ (x @ W_v)`. Any such matrices are right. (The
-    check calls the last three columns `words`, and writes the others as one number, `kinds`: 1 is a
-    noun, 2 a verb, 3 a place, any other none.)
+    check calls the last three columns `words`; all `words` lie between -1 and 1. It writes the
+    others as one number, `kinds`: 1 is a noun, 2 a verb, 3 a place, any other none.)
     """,
     reference=_head,
     play=_read_at_the_verb,
@@ -1173,7 +1173,8 @@ def _influence(
             if change == "one and all after":
                 changed[:j] = x[:j]
         else:
-            steps = {"one token": step, "all alike": torch.ones_like(step)}
+            alike = torch.ones_like(step)
+            steps = {"one token": step, "all alike": alike, "by 1e-3": 1e-3 * alike}
             changed[j] += steps.get(change, one)
         difference = layer(changed) - layer(x)  # (T, d)
         moved = difference.abs() > least
@@ -1302,6 +1303,7 @@ def _influence_by_gradient(layer, x):
             "a weak influence is overlooked",
             "off by one",
             "What is larger than rounding, about 1e-6, is an influence, however weak.",
+            {"change": "by 1e-3", "least": 1e-4},
             least=0.02,
         ),
     ],

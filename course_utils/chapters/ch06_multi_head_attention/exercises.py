@@ -421,6 +421,8 @@ def _multi_head(
         W_k = W_v = W_q
     elif shared == "qk":
         W_k = W_q
+    elif shared == "kv":
+        W_v = W_k
     elif shared == "k and v exchanged":
         W_k, W_v = W_v, W_k
     elif shared == "q and k exchanged":
@@ -684,6 +686,12 @@ def _matrices(seed, d_model):
             "sharing",
             "Both are projected with W_q; the keys have W_k.",
             shared="qk",
+        ),
+        wrong(
+            "keys and values share one weight",
+            "sharing",
+            "Both are projected with W_k; the values have W_v.",
+            shared="kv",
         ),
         wrong(
             "two of the matrices are exchanged",

@@ -874,6 +874,7 @@ def _halves(
     new_a = a * cos - b * sin
     new_b = (b * cos_b - a * sin_b) if signs == "both minus" else (a * sin_b + b * cos_b)
     new_b = new_a * sin_b + b * cos_b if signs == "of the new" else new_b
+    new_b = a * cos_b + b * sin_b if signs == "exchanged below" else new_b
     new_a = a * cos + b * sin if signs == "both plus" else new_a
     if order == "neighbours":
         return torch.stack([new_a, new_b], dim=-1).flatten(-2).float()
@@ -966,6 +967,13 @@ def _halves_by_swapping(x, positions):
             "position",
             "Each row has the position that is given for it: they may jump, or go back.",
             start="first",
+        ),
+        wrong(
+            "sine and cosine change places in the second part",
+            "sine and cosine",
+            "Turned by nothing, the second part is itself: it goes with the cosine, the first part "
+            "with the sine.",
+            signs="exchanged below",
         ),
         wrong(
             "the second part is made of the first after its turn",

@@ -1489,6 +1489,12 @@ def play_spans(answer, words, cut, markers):
         "A span begins where `cut` is true and was not true one word before.",
         "Two growing lists: at the beginning of a span both get the marker, a word only one.",
     ],
+    edges=[
+        (
+            "where there are only as many markers as spans",
+            (["so", "it", "is", "here", "now"], [True, False, True, False, False], ["<0>", "<1>"]),
+        )
+    ],
     right_variants=[_spans_by_groups, _spans_by_index, _spans_with_a_pointer],
     allows=lambda words, cut, markers: len({*markers}) == len(markers),
 )
