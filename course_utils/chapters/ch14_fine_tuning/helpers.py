@@ -47,14 +47,14 @@ def batches(rows, updates, seed=0, size=32):
     return found
 
 
-def operations(loss, learn):
+def operations(loss_of, model, batch, learn):
     """Floating-point operations of all matrix products: forward, and backward if it learns.
 
     Args:
-        loss: a function of no arguments that computes the loss.
+        loss_of: computes the loss of the model on a batch.
     """
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        value = loss()
+        loss = loss_of(model, batch)
         if learn:
-            value.backward()
+            loss.backward()
     return counter.get_total_flops()
