@@ -14,7 +14,7 @@ from course_utils.checker.wording import entries, in_words
 
 RTOL, ATOL = 1e-4, 1e-5
 _ALL_WHOLE = 2**23  # from here on each float32 is a whole number, whatever it measures
-TYPED = 1e-3  # relative, for single numbers: three digits are enough when typed by hand
+TYPED = 1e-3  # relative, for single numbers; rounded to three digits, one typed by hand is right
 _KINDS = {"bool": "true/false values", "int": "whole numbers", "float": "floating-point numbers"}
 
 
@@ -231,6 +231,8 @@ def _number_gap(expected: float, given: Any) -> Gap:
     counted = isinstance(expected, int) or abs(expected) < _ALL_WHOLE
     if counted and float(expected).is_integer() and float(given).is_integer():
         return Gap(0.0 if expected == given else math.inf)  # counts are exact
+    if isinstance(expected, Typed) and expected and given == float(f"{expected:.2e}"):
+        return Gap(0.0)
     size = abs(expected)
     least = ATOL * min(1.0, 100 * size) if isinstance(expected, Typed) and size else ATOL
     return Gap(abs(expected - given) / (least + TYPED * size))

@@ -512,6 +512,12 @@ _OF_WIDTH_1 = sum(
             answer=45,
         ),
         wrong(
+            "the value of key 0 is left out of the sum",
+            "averaging",
+            "Key 0 is a key like the others, and its value, 10, counts.",
+            answer=80 / 3,
+        ),
+        wrong(
             "the values are weighted by their keys",
             "averaging",
             "Average pooling does not look at keys: all weights are 1/3.",

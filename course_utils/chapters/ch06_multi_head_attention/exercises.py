@@ -294,6 +294,8 @@ def _repeat(lengths, num_heads, *, order="interleaved", amount="kept"):
         return lengths.repeat_interleave(num_heads)
     if order == "tiled at the end":
         return lengths.repeat(num_heads)
+    if order == "tiled at the end, rows too":
+        return lengths.tile(num_heads)
     if order == "flattened and tiled":
         return lengths.flatten().repeat(num_heads)
     if order == "inside":
@@ -324,11 +326,18 @@ def _repeat(lengths, num_heads, *, order="interleaved", amount="kept"):
             order="tiled",
         ),
         wrong(
-            "lengths are repeated along the last axis",
+            "the lengths are tiled, and a table of them is not provided for",
             "head layout",
-            "What is repeated are sentences, axis 0: repeat(h) tiles, and on (B, Tq) it tiles "
-            "the queries.",
+            "repeat(h) gives [2, 3, 2, 3], not [2, 2, 3, 3], and with two axes, (B, Tq), it asks "
+            "for two numbers and stops.",
             order="tiled at the end",
+        ),
+        wrong(
+            "lengths are tiled along the last axis",
+            "head layout",
+            "What is repeated are sentences, axis 0, each h times before the next: tile(h) repeats "
+            "the last axis, of (B, Tq) that of the queries.",
+            order="tiled at the end, rows too",
         ),
         wrong(
             "lengths (B, Tq) are flattened",

@@ -275,6 +275,8 @@ _ACTIVATIONS = {
     "softmax": lambda x: x.softmax(-1),
     "minimum": lambda x: x.clamp(max=0),
     "absolute": torch.abs,
+    "up to 6": F.relu6,
+    "up to 1": lambda x: x.clamp(0, 1),
 }
 
 
@@ -316,6 +318,7 @@ def _feed(
     reference=_feed,
     probes=[
         draw(84, (1, 2, 3), (3, 3), (3,), (3, 3), (3,)),
+        tuple(8 * x for x in draw(87, (1, 2, 3), (3, 4), (4,), (4, 3), (3,))),
         draw(85, (2, 3, 4), (4, 6), (6,), (6, 4), (4,)),
         draw(86, (2, 5, 3), (3, 3), (3,), (3, 3), (3,)),
     ],
@@ -364,6 +367,13 @@ def _feed(
             "ReLU is max(0, x), so clamp(min=0): negative numbers become 0.",
             {"activation": "absolute"},
             activation="minimum",
+        ),
+        wrong(
+            "large numbers are cut off",
+            "activation",
+            "ReLU is max(0, x): it bends what is below 0, and has no upper bound.",
+            {"activation": "up to 1"},
+            activation="up to 6",
         ),
         wrong("both biases are missing", "counting", "Add b_1 and b_2.", biases="none"),
         wrong("the first bias is missing", "counting", "Add b_1 before the ReLU.", biases="second"),

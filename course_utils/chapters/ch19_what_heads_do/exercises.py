@@ -563,7 +563,7 @@ def _partners(
         loss = loss / base - 1
     if start == "either way":
         loss = base + (loss - base).abs()
-    harmless = loss.diagonal() <= zero + allowed
+    harmless = loss.diagonal() <= (0.0 if start == "none alone" else zero) + allowed
     if alone == "nothing":
         return loss > zero + allowed
     single = {
@@ -674,6 +674,7 @@ def _pair_losses(base, alone, pairs):
             "importance",
             "A loss is harmless when it is at most base + allowed.",
             {"start": "base", "limit": "allowed alone"},
+            {"start": "none alone"},
             start="none",
         ),
         wrong(
