@@ -8,6 +8,7 @@ from torch import nn
 from course_utils.text.small_world import common_sentences as common_sentences
 from course_utils.text.vocab import Vocab
 from course_utils.viz import display_figure, plot_curves
+from course_utils.viz.style import FAINT
 
 
 def train(model, optimizer, loss_of, text, updates, size, seed, *, switches, watch, every):
@@ -97,27 +98,25 @@ def draw_runs(runs, names, every):
 
 
 def draw_sweep(swept):
-    """The lowest held-out loss of each learning rate; a NaN is a dot at the upper edge, so named.
+    """The lowest held-out loss of each learning rate; at a dotted line, a rate's loss is NaN.
 
     swept: by name rates and losses.
     """
-    curves, broken, highest, said = {}, [], 0.0, []
+    curves, broken, said = {}, [], []
     for name, (rates, losses) in swept.items():
-        known = [loss for loss in losses if math.isfinite(loss)]
-        broken += [rate for rate, loss in zip(rates, losses, strict=True) if loss not in known]
-        said += [f"{name} at {r:g}: {loss:.2f}." for r, loss in zip(rates, losses, strict=True)]
-        if known:
+        for rate, loss in zip(rates, losses, strict=True):
+            said.append(f"{name} at {rate:g}: {loss:.2f}.")
+            if not math.isfinite(loss):
+                broken.append((name, rate))
+        if any(map(math.isfinite, losses)):
             curves[name] = rates, losses
-            highest = max(highest, *known)
-    points = {"NaN": (broken, [highest] * len(broken))} if broken else None
     what = "learning rate", "lowest loss on held-out text"
-    figure = plot_curves([], curves, *what, log="x", points=points, show=False)
+    figure = plot_curves([], curves, *what, log="x", show=False)
     (ax,) = figure.axes
-    legend = ax.get_legend()
-    if points and legend and len(legend.get_texts()) == 1:
-        legend.remove()  # the dots are named where they stand
-    for rate in broken:
-        ax.annotate("NaN", (rate, highest), (0, 5), textcoords="offset points", ha="center")
+    above = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points"}
+    for name, rate in broken:
+        ax.axvline(rate, color=FAINT, linestyle=":")
+        ax.annotate(f"{name}: NaN", (rate, 1), (0, 3), ha="center", **above)
     alt = f"Line chart: {what[1]} against {what[0]}. {' '.join(said)}"
     display_figure(figure, alt, f"{len(curves)} curves")
 
