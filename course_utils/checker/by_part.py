@@ -136,9 +136,11 @@ def what_does_not_hold(exercise: Exercise, given: list[Any]) -> tuple[str, ...]:
 
 
 def _lacking(outcomes: list[Any]) -> list[str]:
+    """The properties that do not hold; of what is no number nothing else can be asked."""
     if not all(isinstance(x, dict) and x and {*map(type, x.values())} == {bool} for x in outcomes):
         return []
-    return [key for key in outcomes[0] if not all(x.get(key, True) for x in outcomes)]
+    lost = [key for key in outcomes[0] if not all(x.get(key, True) for x in outcomes)]
+    return [key for key in lost if "NaN" in key] or lost
 
 
 def _wrong_parts(exercise: Exercise, given: list[Any]) -> Iterator[Any]:

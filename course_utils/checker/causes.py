@@ -72,11 +72,24 @@ def _named_sizes(exercise: Exercise, args: tuple) -> dict[str, int]:
     return axes | whole
 
 
-def stops_where(exercise: Exercise, given: Sequence[Any]) -> str:
-    """What is true of the probes on which an answer stops with an error, and of no other; or ""."""
-    stopped = [isinstance(x, Raised) for x in given]
-    sizes = [_sizes(exercise, args) for args in exercise.probes]
-    axes = [_axes(exercise, args) for args in exercise.probes]
+def stops_where(
+    exercise: Exercise,
+    given: Sequence[Any],
+    play_answer: Callable[[Sequence[tuple]], list[Any]],
+    line: str = "",
+) -> str:
+    """What is true of the inputs on which an answer stops with an error, and of no other; or "".
+
+    Of two such conditions neither is told, unless one alone has a name that the `line` has.
+
+    Args:
+        given: what came on the probes; further inputs tell conditions apart that fit these.
+    """
+    further = _other_numbers(exercise)
+    played = [*zip(exercise.probes, given), *zip(further, play_answer(further))]
+    stopped = [isinstance(x, Raised) for _, x in played]
+    sizes = [_sizes(exercise, args) for args, _ in played]
+    axes = [_axes(exercise, args) for args, _ in played]
     fitting = [
         f"{a} is {words} {b}"
         for some, pairs, words, is_so in (
@@ -86,15 +99,34 @@ def stops_where(exercise: Exercise, given: Sequence[Any]) -> str:
         for a, b in pairs(sorted(set.intersection(*map(set, some))), 2)
         if [is_so(of[a], of[b]) for of in some] == stopped
     ]
+    if len(fitting) > 1:
+        here = {*re.findall(r"[a-zA-Z_]\w*", line)}
+        fitting = [x for x in fitting if here & {*re.findall(r"[a-zA-Z_]\w*", _names_in(x))}]
     if len(fitting) != 1 or all(stopped) or not any(stopped):
         return ""
-    return f"it stops where {fitting[0]}, and on no other of the inputs tried first"
+    return f"it stops where {fitting[0]}, and on no other of the inputs tried"
+
+
+def _names_in(condition: str) -> str:
+    return " ".join(re.findall("`(.*?)`", condition))
+
+
+def _other_numbers(exercise: Exercise) -> list[tuple]:
+    """The probes, each with 1, or a whole number of another probe, in place of its own."""
+    made = {}
+    for k, probe in enumerate(exercise.probes):
+        for i in (i for i, x in enumerate(probe) if type(x) is int):
+            for other in {1, *(p[i] for p in exercise.probes)} - {probe[i]}:
+                made[k, i, other] = (*probe[:i], other, *probe[i + 1 :])
+    return [args for args in made.values() if all_agree(exercise, args)]
 
 
 def _axes(exercise: Exercise, args: tuple) -> dict[str, int]:
-    """The sizes of the axes that the docstring names, products too: h * d_head."""
+    """The sizes of the axes that the docstring names, products too: h * d_head; and squares."""
     of = {n: sizes for n, sizes in sizes_of(exercise, args).items() if re.search("[a-zA-Z]", n)}
-    return {f"`{n}`": max(sizes) for n, sizes in of.items() if len(sizes) == 1}
+    whole = {exercise.argument(i): x for i, x in enumerate(args) if type(x) is int}
+    squares = {f"`{name} * {name}`": x * x for name, x in whole.items() if name not in of}
+    return {f"`{n}`": max(sizes) for n, sizes in of.items() if len(sizes) == 1} | squares
 
 
 def _sizes(exercise: Exercise, args: tuple) -> dict[str, int]:

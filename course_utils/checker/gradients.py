@@ -10,12 +10,14 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.resized import sums_to_one
-from course_utils.checker.runner import outcome
+from course_utils.checker.runner import outcome, run_answer
 from course_utils.checker.shown import show
 from course_utils.checker.stated_sizes import tensors_in
 from course_utils.checker.values import Raised, gap
+from course_utils.checker.widen import doubled
 
 _CUT = "detach, .data, .item(), no_grad and numpy cut it off"
+_ROUNDING = 1e-2  # of the largest number: so far float32 may go
 
 
 def of_inputs(play: Callable) -> Callable:
@@ -51,13 +53,14 @@ def _along(x: Tensor, gradient: Tensor) -> Tensor:
 
 
 @functools.cache
-def due_gradients(exercise: Exercise) -> list[Tensor] | None:
+def due_gradients(exercise: Exercise, exact: bool) -> list[Tensor] | None:
     """The gradients on the last probe that all right answers agree on; None where none are.
 
-    Where several right answers let none through, a number is measured, and none are due.
+    `exact` makes the probe one in float64. Where several right answers let none through, a number
+    is measured, and none are due.
     """
     right = (exercise.variant(), exercise.solution, *exercise.right_variants)
-    play, probe = of_inputs(exercise.play), exercise.probes[-1]
+    play, probe = of_inputs(exercise.play), _last(exercise, exact)
     with warnings.catch_warnings():  # nobody's answer is at work: nothing is to be read
         warnings.simplefilter("ignore")
         found = [outcome(play, answer, probe, 0) for answer in right]
@@ -69,6 +72,30 @@ def due_gradients(exercise: Exercise) -> list[Tensor] | None:
     return first if any(g.any() and g.isfinite().all() for g in first) else None
 
 
+def _last(exercise: Exercise, exact: bool) -> tuple:
+    probe = exercise.probes[-1]
+    return tuple(map(doubled, probe)) if exact else probe
+
+
+def what_is_cut(exercise: Exercise, answer: Any, seconds: float) -> str:
+    """What is wrong with the gradients of a right answer, or "".
+
+    They are taken in float64, where no rounding looks like a cut, and else, where the answer or
+    the right ones cannot work in it, in float32.
+    """
+    for exact in (True, False):
+        due = due_gradients(exercise, exact) if exercise.kind != "value" else None
+        if due is None:
+            continue
+        played = of_inputs(exercise.play)
+        (run,) = run_answer(played, answer, [_last(exercise, exact)], seconds).runs
+        if run.timed_out:
+            return ""
+        if not (exact and isinstance(run.value, Raised)):
+            return cut_off(due, run.value)
+    return ""
+
+
 def cut_off(due: list[Tensor], given: Any) -> str:
     """In words, what is wrong with the gradients of an answer whose numbers are right, or ""."""
     if isinstance(given, Raised) or given is None:
@@ -77,7 +104,15 @@ def cut_off(due: list[Tensor], given: Any) -> str:
     if not given:
         return f"no gradient flows back through it ({_CUT})"
     wrong = len(given) == len(due) and gap(due, given).size > 1
+    wrong = wrong and not all(_by_rounding(a, b) for a, b in zip(due, given))
     finite = all(g.isfinite().all() for g in given)
     return (
         f"part of the gradient does not flow back through it ({_CUT})" if wrong and finite else ""
     )
+
+
+def _by_rounding(due: Tensor, given: Tensor) -> bool:
+    """Whether two gradients in float32 are as near as its rounding may leave them."""
+    if due.dtype == torch.float64 or due.shape != given.shape:
+        return gap(due, given).size <= 1
+    return not due.numel() or bool((due - given).abs().max() <= _ROUNDING * due.abs().max())

@@ -19,7 +19,7 @@ from course_utils.checker.endless import NEVER_ENDS, hangs, out_of_time
 from course_utils.checker.examined import Examined, error_facts, nearly, right_on
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.findings import ALL_BUT, EXACT, OF_FORM, Trial, findings
-from course_utils.checker.gradients import cut_off, due_gradients, of_inputs
+from course_utils.checker.gradients import what_is_cut
 from course_utils.checker.repair import inputs_from, repair
 from course_utils.checker.runner import SECONDS, Run, outcome, run_answer
 from course_utils.checker.shown import first_difference, is_of_another_form, show, truths
@@ -169,27 +169,24 @@ class _Judge(Examined):
 
     def _wrong_further(self, words: str, args: tuple, due: Any, run: Run) -> Verdict:
         """Right on the probes, and wrong on an input about which `words` are true."""
-        found = gap(due, run.value)
+        found, lacking = gap(due, run.value), ()
         words = "on this one" if own_arguments(self.exercise, args) else words
         self.facts.append(f"it is right on the usual inputs, but not {words}")
         if isinstance(run.value, Raised):
             self.facts += error_facts(run)
         else:
-            self.facts += by_part.what_does_not_hold(self.exercise, [run.value]) or [found.fact]
+            lacking = by_part.what_does_not_hold(self.exercise, [run.value])
+            self.facts += lacking or [found.fact]
         if not found.fact and self._is_right_in_float64(args):
             self.facts.append("in float64 it comes out right there: float32 loses the digits")
-        change = self._repaired(args)
+        change = "" if lacking else self._repaired(args)  # a design is mended by luck
         case = Case(args, due, run.value, found.index)
         return self._wrong(case, measured=[change] if change else [])
 
     def _cut_off(self) -> str:
         """What is wrong with the gradients of a right answer, or ""."""
-        due = due_gradients(self.exercise) if self.exercise.kind != "value" else None
-        if due is None:
-            return ""
-        played, left = of_inputs(self.exercise.play), max(0.2, self.end - time.process_time())
-        (run,) = run_answer(played, self.answer, self.exercise.probes[-1:], left).runs
-        return "" if run.timed_out else cut_off(due, run.value)
+        left = max(0.2, self.end - time.process_time())
+        return what_is_cut(self.exercise, self.answer, left)
 
     def _in_float64(self) -> str:
         """A remark where a right answer cannot take numbers in float64."""
@@ -244,8 +241,9 @@ class _Judge(Examined):
             if case.args is not self.exercise.probes[i]:  # told as it comes on what is shown
                 run = next(iter(self._play([case.args])), run)
             status = "wrong" if is_of_another_form(case.given) else "error"
-            where = stops_where(self.exercise, self.given) if status == "error" else ""
-            self.facts = [*error_facts(run), where, *self.facts]
+            self.facts = [*error_facts(run), *self.facts]
+            if status == "error":
+                self.facts += [stops_where(self.exercise, self.given, self._values, run.where)]
             return self._wrong(case, status, measured=[change] if change else [])
         told = truths(case.expected, case.given)
         self.facts[:0] = told or ([found.fact] if found.fact else [])

@@ -18,6 +18,7 @@ from course_utils.checker.exercise import Exercise
 from course_utils.checker.generic_inputs import generic
 from course_utils.checker.long_lists import of_long_lists
 from course_utils.checker.plain_inputs import IDS, Input, of_large_sizes, of_plain_numbers
+from course_utils.checker.properties import are_due
 from course_utils.checker.resized import (
     all_differ,
     cut,
@@ -72,12 +73,13 @@ def widened(exercise: Exercise) -> tuple[Input, ...]:
 
 
 def all_agree(exercise: Exercise, args: tuple) -> bool:
-    """Whether the sizes are as stated, and all right answers give the same finite numbers."""
+    """Whether sizes are as stated, and right answers agree on finite numbers, and on what holds."""
     if not as_stated(exercise, args):
         return False
     with global_state_kept():
         due = outcome(exercise.play, exercise.solution, args, 0, kept=True)
-        return _is_finite(due) and all(
+        holds = _is_finite(due) and are_due(exercise, due)
+        return holds and all(
             gap(due, outcome(exercise.play, answer, args, 0, kept=True)).size <= 1
             for answer in (exercise.variant(), *exercise.right_variants)
         )
@@ -234,7 +236,7 @@ def _of_rows(value: Any) -> Iterator[tuple[str, Any]]:
 def usual(exercise: Exercise, factor: float = 1.0) -> tuple[tuple, ...]:
     """The generic inputs that are as the exercise states them, or so many times as large."""
     every = [
-        tuple(factor * x if both_signs(x) else x for x in args)
+        within_numbers(exercise, tuple(factor * x if both_signs(x) else x for x in args))
         for args in generic(exercise)
         if any(map(both_signs, args))
     ]

@@ -935,9 +935,12 @@ def layers_to_connect():
     return 10
 
 
+_LEADS = {"weak": 1.0, "weak in long sentences": 9.0, "weak in the longest": 12.0}
+
+
 def _head(*, asks="right", hands="word"):
     W_q, W_k, W_v = torch.zeros(3, 6, 6)
-    W_q[1, 0] = {"weak": 1.0, "weak in long sentences": 9.0}.get(asks, 30.0)  # a verb asks ...
+    W_q[1, 0] = _LEADS.get(asks, 30.0)  # a verb asks ...
     W_k[0, 0] = 1.0  # ... and a noun answers
     W_v[3:, 3:] = torch.eye(3)
     W_q, W_k = {
@@ -1017,7 +1020,7 @@ def _looks_at(weights, x, verb, noun):
 
     Find matrices with which **the verb fetches the noun**: it gives the noun more than 0.9 of its
     weight, and the last three numbers of its output are those of the noun (to within 0.1), wherever
-    the two stand. A sentence has one noun and one verb. Attention is
+    the two stand. A sentence has one noun and one verb, and up to 60 tokens. Attention is
     `softmax(x @ W_q @ (x @ W_k).T / sqrt(6)) @ (x @ W_v)`. Any such matrices are right. (The
     check calls the last three columns `words`; all `words` lie between -1 and 1. It writes the
     others as one number, `kinds`: 1 is a noun, 2 a verb, 3 a place, any other none.)
@@ -1027,7 +1030,10 @@ def _looks_at(weights, x, verb, noun):
     probes=[
         (torch.tensor(kinds), draw(550 + i, (len(kinds), 3), scale=0.5)[0].clamp(-1, 1))
         for i, kinds in enumerate(
-            ([0, 1, 2, 3], [3, 2, 0, 1], [2, 0, 3, 4, 5, 1, 6], [1, 0, 3, 2, 4], [0, 4, 2, 3, 1, 5])
+            (
+                [0, 1, 2, 3], [3, 2, 0, 1], [2, 0, 3, *range(4, 60), 1], [2, 0, 3, 4, 5, 1, 6],
+                [1, 0, 3, 2, 4], [0, 4, 2, 3, 1, 5],
+            )
         )
     ],
     edges=[
@@ -1041,8 +1047,10 @@ def _looks_at(weights, x, verb, noun):
         wrong(
             "the scores are too close together",
             "scale",
-            "Right word, but too little weight: the division by √6 is still to come; ask louder.",
+            "Right word, but too little weight: the division by √6 is still to come, and up to 59 "
+            "other tokens share what is left; ask louder.",
             {"asks": "weak in long sentences"},
+            {"asks": "weak in the longest"},
             asks="weak",
         ),
         wrong(
@@ -1538,18 +1546,21 @@ def _what_weights_keep(answer, x):
     weights = as_asked(answer(x), "a tensor (T, T)", (len(x), len(x)))
     order = torch.arange(len(x)).roll(3).flip(0)
     (many,) = draw(540, (40, 16))
-    shuffled, changed = answer(x[order]), x.clone()
-    changed[0] = -2 * x[0]
+    shuffled, others = answer(x[order]), (-2 * x[0], x[-1].roll(1))
+    changed = [answer(torch.cat([other[None], x[1:]])) for other in others]
     sums = weights.sum(-1)
     as_tokens = torch.allclose(shuffled, weights[order][:, order], rtol=1e-2, atol=1e-4)
     return {
+        "no weight is NaN or infinite": bool(weights.isfinite().all()),
         "no weight is negative": weights.min().item() >= 0,
         "each row sums to 1 at most": sums.max().item() < 1 + 1e-4,
         "each row sums to 1 at least": sums.min().item() > 1 - 1e-4,
         "is shuffled with the tokens": as_tokens,
         "looks at earlier tokens, too": as_tokens or weights.tril(-1).max().item() > 1e-6,
         "looks at later tokens, too": as_tokens or weights.triu(1).max().item() > 1e-6,
-        "changes when a token changes": not torch.allclose(answer(changed), weights, atol=0.01),
+        "changes when a token changes": not all(
+            torch.allclose(new, weights, atol=0.01) for new in changed
+        ),
         "leaves at most 0.1 for the token itself": answer(many).diagonal().mean().item() <= 0.1,
     }
 
@@ -1571,6 +1582,12 @@ def _what_weights_keep(answer, x):
     reference=_elsewhere,
     play=_what_weights_keep,
     probes=[draw(543, (4, 3)), draw(541, (5, 8)), draw(542, (20, 16))],
+    edges=[
+        (
+            "where no two tokens have a dot product above 0",
+            (torch.tensor([[1.0, 2.0], [-1.0, -2.0], [-2.0, 1.0]]),),
+        ),
+    ],
     mistakes=[
         wrong(
             "tokens still look at themselves",
@@ -1639,6 +1656,8 @@ def _what_weights_keep(answer, x):
         lambda x: (x @ x.T).masked_fill(torch.eye(len(x)) == 1, float("-inf")).softmax(-1),
         lambda x: (-x @ x.T / math.sqrt(x.shape[1])).softmax(-1),
         lambda x: (x @ x.T - 1e4 * torch.eye(len(x))).softmax(-1),
+        lambda x: (-8 * F.normalize(x, dim=-1) @ F.normalize(x, dim=-1).T).softmax(-1),
+        lambda x: (lambda d: d / d.sum(-1, keepdim=True))(torch.cdist(x, x) + 1e-20),
         lambda x: _elsewhere(x.double()),
     ],
 )  # fmt: skip
