@@ -151,7 +151,8 @@ class Examined:
     def _is_right_in_float64(self, args: tuple) -> bool:
         exact = doubled(args)
         right, own = self._right([exact]), self._values([exact])
-        return bool(own) and gap(right[0], own[0]).size <= 1
+        ran = own and not isinstance(right[0], Raised)
+        return bool(ran) and gap(right[0], own[0]).size <= 1
 
     def _play(self, inputs: list[tuple]) -> list[Run]:
         """The answer on other inputs; those runs that came to an end."""

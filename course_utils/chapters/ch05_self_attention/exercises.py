@@ -1159,6 +1159,22 @@ def faint_layer(x):
     return x + 1e-4 * x.cumsum(0)
 
 
+def very_faint_layer(x):
+    """(T, d) -> (T, d): each output is its token, and very little of the first token."""
+    return x + 2e-5 * x[:1]
+
+
+def causal_attention_layer(x):
+    """(T, d) -> (T, d): bare self-attention; a query sees the keys up to its own place."""
+    later = torch.ones(len(x), len(x), dtype=torch.bool).triu(1)
+    return torch.softmax((x @ x.T).masked_fill(later, -math.inf), dim=-1) @ x
+
+
+def own_weight_layer(x):
+    """(T, d) -> (T, d): weights of 1 for the own place and 0 for all others, times the tokens."""
+    return torch.eye(len(x), dtype=x.dtype) @ x
+
+
 def watchful_layer(x):
     """(T, d) -> (T, d): as long as the tokens are large, each output is the sum of all."""
     return x + (x.abs().amax() > 10) * x.sum(0)
@@ -1176,6 +1192,8 @@ def _influence(
         changed = x.clone()
         if change in ("doubled", "cleared"):
             changed[j] *= 2.0 if change == "doubled" else 0.0
+        elif change in ("nan", "inf"):
+            changed[j] = float(change)
         elif change.startswith("one and all"):
             changed[: j + 1 if change == "one and all before" else None] += step
             if change == "one and all after":
@@ -1185,7 +1203,8 @@ def _influence(
             steps = {"one token": step, "all alike": alike, "by 1e-3": 1e-3 * alike}
             changed[j] += steps.get(change, one)
         difference = layer(changed) - layer(x)  # (T, d)
-        moved = difference.abs() > least
+        limit = 1e-8 + 1e-5 * layer(x).abs() if least == "a share" else least
+        moved = ~(difference.abs() <= limit)  # NaN is no longer the number that it was
         rows.append(
             {
                 "any": moved.any(1),
@@ -1228,6 +1247,9 @@ def _influence_by_gradient(layer, x):
     probes=[
         (running_sum_layer, *draw(521, (2, 2))),
         (attention_layer, *draw(522, (3, 4), scale=0.5)),
+        (very_faint_layer, torch.tensor([[9.0, -11.0, 14.0], [-8.0, 10.0, -13.0]])),
+        (own_weight_layer, *draw(533, (2, 2))),
+        (causal_attention_layer, *draw(532, (3, 4), scale=0.5)),
         (neighbour_layer, *draw(523, (4, 3))),
         (place_layer, *draw(524, (4, 2))),
         (reading_layer, *draw(525, (4, 3))),
@@ -1310,9 +1332,19 @@ def _influence_by_gradient(layer, x):
         wrong(
             "a weak influence is overlooked",
             "off by one",
-            "What is larger than rounding, about 1e-6, is an influence, however weak.",
+            "What is larger than rounding, about 1e-6, is an influence, however weak; isclose "
+            "overlooks a hundred-thousandth of an output.",
+            {"least": "a share"},
             {"change": "by 1e-3", "least": 1e-4},
             least=0.02,
+        ),
+        wrong(
+            "a token is replaced by NaN or infinity",
+            "mask meaning",
+            "A weight of 0 lets nothing through, but 0 times NaN is NaN, and so is 0 times "
+            "infinity: put an ordinary number there.",
+            {"change": "inf"},
+            change="nan",
         ),
     ],
     hints=[
@@ -1337,15 +1369,6 @@ def _influence_by_gradient(layer, x):
             ).T
         ),
         lambda layer, x: _influence(lambda y: layer(y.double()), x.double()),
-        lambda layer, x: torch.stack(  # with what torch takes for rounding
-            [
-                ~torch.isclose(
-                    layer(x + e[:, None] * x.new_tensor([3.0, -2, 5, 1, 4])[: x.shape[1]]), layer(x)
-                ).all(1)
-                for e in torch.eye(len(x))
-            ],
-            dim=1,
-        ),
     ],
 )
 def influence(layer, x):
