@@ -100,10 +100,17 @@ def what_is_left(
 def _one_more(
     exercise: Exercise, code: Code, edit: Edit, inputs: list[tuple], due: Callable, end: float
 ) -> bool:
-    """Whether after an edit one more, at another place, makes the answer right."""
+    """Whether after an edit one more makes the answer right.
+
+    It stands at another place, or is a step more; what was taken away is no step that is missing.
+    """
+
+    def more_of(other: Edit) -> bool:
+        return not takes_away(edit) and _keeps(other.new, edit.new)
+
     with code.changed(edit):
         for some in (code.edits(0), code.edits(1), code.together(), code.edits(2)):
-            more = [e for e in some if not e.places & edit.places or _keeps(e.new, edit.new)]
+            more = [e for e in some if not e.places & edit.places or more_of(e)]
             jobs = [job(exercise, code, e, inputs, lambda i: due((), i)) for e in more]
             if True in play_batch(jobs, EACH, end):
                 return True

@@ -25,7 +25,9 @@ _RUNS = 0.12  # of computing, for one that is right on all inputs
 _LEAST = 12  # inputs: on fewer a change may be right by chance
 _WHOLE = re.compile("(line|branch|condition).* too many")
 _COPY = "a step is missing (a copy)"
-_FACTOR = "a step is missing (a factor"  # moves a comparison past what was tried, for any reason
+# of a table of truths: they move a comparison past what was tried, for any reason
+_ANY = ("a factor", "an exp", "a function of each", "a sum or", "a running sum", "a softmax")
+_FACTORS = tuple(f"a step is missing ({kind}" for kind in _ANY)
 # code that does more than compute is not run with changes in it
 _MORE_THAN_COMPUTING = {"open", "exec", "eval", "os", "sys", "shutil", "subprocess", "pathlib"}
 
@@ -69,7 +71,7 @@ def repair(
         warnings.simplefilter("ignore")  # some changes make odd code
         for some in (code.edits(0), code.edits(1), code.together(), code.edits(2)):
             more = [e for e in some if only in ("", e.words)]
-            more = [e for e in more if not (few and e.words.startswith(_FACTOR))]
+            more = [e for e in more if not (few and e.words.startswith(_FACTORS))]
             more.sort(key=lambda e: e.words.startswith("one "))  # names, of which there are many
             found = tried(more)
             good = [e for e, x in zip(more, found) if x is True]
