@@ -282,11 +282,11 @@ class _Judge(Examined):
         in_time = time.process_time() < self.end
         trial = Trial.of(self.exercise, self._right, self._values) if in_time else None
         off = trial and not all(nearly(*p) for p in [*trial.pairs, *zip(self.due, self.given)])
-        for mistake in self.exercise.mistakes if off and not findings(trial, self.end, which) else ():
+        alone = findings(trial, self.end, which)
+        for mistake in self.exercise.mistakes if off and not alone else ():
             if time.process_time() > self.end:
                 break
-            made = self._right(trial.inputs, (mistake,))
-            also = self._right(self.exercise.probes, (mistake,))
+            made, also = (self._right(x, (mistake,)) for x in (trial.inputs, self.exercise.probes))
             if any(isinstance(x, Raised) for x in (*made, *also)):
                 continue
             shown = tuple(zip(self.exercise.probes, also, self.given))

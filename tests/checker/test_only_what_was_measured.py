@@ -1,6 +1,7 @@
 """What is said of an answer was measured on that answer; what is hidden by 0 is found out."""
 
 import torch
+
 from course_utils.checker import check
 
 
