@@ -158,6 +158,7 @@ _TURNS = (  # what a slip of arithmetic makes of a number
     ("a factor of 2 is too many", lambda x: 2 * x),
     ("a factor of 2 is missing", lambda x: x / 2),
 )
+_TENS = (10.0, 100.0, 1000.0, 0.1, 0.01, 0.001)  # a point in another place
 _SCALES = (  # what a number is where another scale is meant
     ("it is given in percent, and the share itself is due", lambda x: 100 * x if x < 1 else -x),
     ("the share itself is given, and percent are due", lambda x: x / 100 if 1 < x <= 100 else -x),
@@ -200,6 +201,8 @@ def plain_slip(exercise: Exercise, given: Any) -> str:
     turns = [t for t in _TURNS if "root" not in t[0] or re.search("root|sqrt|√", about)]
     plain = [words for words, turn in turns if due > 0 and due != 1 and fits(turn(due))]
     plain += [words for words, turn in _SCALES if due > 0 and is_about(turn(due))]
+    tens = [k for k in _TENS if not plain and due > 0 and is_about(due * k)]
+    plain += [f"a power of ten is off, {max(k, 1 / k):.0f} times too {_side(k)}" for k in tens]
     if plain:
         return f"{plain[0]}: that alone makes this number" if len(plain) == 1 else ""
     scaled = [
@@ -211,6 +214,10 @@ def plain_slip(exercise: Exercise, given: Any) -> str:
         if turn(due) > 0
     ]
     return f"two slips together lead to this: {scaled[0]}" if len(scaled) == 1 else ""
+
+
+def _side(factor: float) -> str:
+    return "large" if factor > 1 else "small"
 
 
 def _of_several(exercise: Exercise, given: Any) -> str:
@@ -258,7 +265,6 @@ def typed_fact(exercise: Exercise, given: Any, of_form: str = "") -> str:
     if due * given < 0:
         return f"it is {'below' if given < 0 else 'above'} 0; what is due is not"
     if due and abs(given / due - 1) < 0.01 and type(due) is float:
-        size = "large" if given > due else "small"
-        return f"it is less than 1 % too {size}: are there digits missing?"
+        return f"it is less than 1 % too {_side(given / due)}: are there digits missing?"
     far = "far " if due and not 0.01 < given / due < 100 else ""
     return f"it is {far}too {'large' if given > due else 'small'}"

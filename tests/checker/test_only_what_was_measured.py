@@ -70,3 +70,8 @@ def test_a_step_more_mends_no_table_of_truths_by_chance():
     result = check("influence", influence)
     assert result.status != "right"
     assert "step is missing" not in str(result)
+
+
+def test_a_power_of_ten_is_told():
+    assert "10 times too large" in str(check("peak_learning_rate", 0.00494))
+    assert "10 times too small" in str(check("peak_learning_rate", 0.0000494))

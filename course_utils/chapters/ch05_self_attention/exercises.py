@@ -744,6 +744,13 @@ def _multiplications(
                 pairs=55,
             ),
             wrong(
+                "a token does not meet itself",
+                "self exclusion",
+                "Every token meets all tokens, itself as well: n · n pairs.",
+                {"pairs": 90, "products": 1},
+                pairs=90,
+            ),
+            wrong(
                 "the scaling is counted",
                 "counting",
                 "It would add one operation for each score; asked are those of the two products "

@@ -220,6 +220,8 @@ def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0,
     }[decay]
     if pick == "cases":
         share = up if step <= warmup else down
+    elif pick == "the peak by its decay":
+        share = up if step < warmup else down
     else:
         share = min(up, down) if pick == "min" else max(up, down)
     scales = {"peak": peak, "share": 1.0, "paper": peak / math.sqrt(warmup)}
@@ -251,6 +253,7 @@ def _rate(step, peak, warmup, *, decay="root", rise="line", pick="min", count=0,
             "off by one",
             "The first update is step 1, so it has the rate peak / warmup and not 0.",
             {"count": 0, "rise": "from 0"},
+            {"count": 0, "rise": "from 0", "pick": "the peak by its decay"},
             count=-1,
         ),
         wrong(

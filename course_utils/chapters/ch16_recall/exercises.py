@@ -663,8 +663,8 @@ def scores_in_causal_decoding():
     difficulty=2,
     trains="where the n² begins to count",
     text="""
-    One encoder block, `d_model` = 256, `d_ff` = 1024. From which length n do scores and average
-    cost more multiplications than all linear maps of the block together?
+    One encoder block, `d_model` = 256, `d_ff` = 1024. At which length n do scores and average
+    cost as many multiplications as all linear maps of the block together?
     """,
     mistakes=[
         wrong(
