@@ -54,8 +54,8 @@ MORE = {  # a step that may be missing; _ is the expression that is there
     "a triangle": ("_.tril()", "_.triu()"),
     "a sum or a mean": (
         "_.sum(-1, keepdim=True)", "_ / _.sum(-1, keepdim=True)", "_ - _.mean(-1, keepdim=True)",
-        "_.cumsum(-1)",
     ),
+    "a running sum": ("_.cumsum(-1)",),
     "a change of type": ("_.float()", "int(_)", "float(_)", "list(_)"),
     "a length": ("len(_)",), "a factor of 0": ("0 * _",),
 }  # fmt: skip

@@ -111,7 +111,9 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
                 yield f"another `{keyword.arg}=` is due", ast.Call(node.func, node.args, others)
         if not node.args and not node.keywords and inner and node.func.attr in OVER_ALL:
             for axes in OVER_ALL[node.func.attr]:
-                yield "an argument is missing", ast.Call(node.func, [*map(_number, axes)], [])
+                kept = [ast.keyword("keepdim", ast.Constant(True))] * (node.func.attr != "flatten")
+                for more in ([], kept) if kept else ([],):
+                    yield "an argument is missing", ast.Call(node.func, [*map(_number, axes)], more)
         if not any(k.arg == "keepdim" for k in node.keywords):
             more = [*node.keywords, ast.keyword("keepdim", ast.Constant(True))]
             yield "an argument is missing", ast.Call(node.func, node.args, more)
