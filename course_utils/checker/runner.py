@@ -291,5 +291,6 @@ def _work(
             one(session.again, first, 0)
             session.repeated = Run(timed_out=True)
             one(session.repeated, fresh(inputs[0]), len(inputs))
+            once_more = fresh(inputs[0])
             with watch.calls_noted():
-                one(Run(), fresh(inputs[0]), 0)
+                one(Run(), once_more, 0)
