@@ -286,9 +286,8 @@ def _exact_gap(expected: Any, given: Any) -> Gap:
 
 
 def _kind(x: Tensor) -> str:
-    if x.dtype == torch.bool:
-        return "bool"
-    return "float" if x.is_floating_point() else "complex" if x.is_complex() else "int"
+    numbers = "float" if x.is_floating_point() else "complex" if x.is_complex() else "int"
+    return "bool" if x.dtype == torch.bool else numbers
 
 
 def _dtype(x: Tensor) -> str:
