@@ -771,8 +771,8 @@ def _steps_back(look_back, steps, d):
     text="""
     In a head with rotary positions every token has the same query vector `q` and the same key
     vector `k`, so it sees places only. Choose the two so that each query scores the key `steps`
-    before it higher than all other keys (nothing is masked). Pairs are columns (0, 1), (2, 3), ...;
-    pair $i$ of a vector at position $p$ is turned by $p \\cdot 10000^{-2i/d}$. Many answers are
+    before it, if it has one, higher than all other keys (nothing is masked). Pairs are columns
+    (0, 1), (2, 3), ...; pair $i$ of a vector at position $p$ is turned by $p \\cdot 10000^{-2i/d}$. Many answers are
     right; the check runs the head and looks where it looks.
     """,
     reference=_look_back,
@@ -1032,7 +1032,7 @@ def _two_sided(T, back, ahead, *, sign=-1, sides="own", extra=0, power=1, ahead_
     difficulty=2,
     trains="a bias that tells before from after",
     text="""
-    An encoder looks in both directions, and ALiBi's bias is alike on both sides: it cannot tell
+    An encoder looks in both directions, and our ALiBi's bias is alike on both: it cannot tell
     before from after. Make one that can. A key that stands n steps *before* the query gets
     `-back * n`, one that stands n steps *after* it `-ahead * n`; the token itself gets 0.
     """,
