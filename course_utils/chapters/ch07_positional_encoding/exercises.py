@@ -772,8 +772,8 @@ def _steps_back(look_back, steps, d):
     In a head with rotary positions every token has the same query vector `q` and the same key
     vector `k`, so it sees places only. Choose the two so that each query scores the key `steps`
     before it, if it has one, higher than all other keys (nothing is masked). Pairs are columns
-    (0, 1), (2, 3), ...; pair $i$ of a vector at position $p$ is turned by $p \\cdot 10000^{-2i/d}$. Many
-    answers are right; the check runs the head and looks where it looks.
+    (0, 1), (2, 3), ...; pair $i$ of a vector at position $p$ is turned by $p \\cdot 10000^{-2i/d}$.
+    Many answers are right; the check runs the head and looks where it looks.
     """,
     reference=_look_back,
     play=_steps_back,
