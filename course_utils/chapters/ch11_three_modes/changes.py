@@ -12,7 +12,7 @@ CHANGES = [
     ("c11-hide", "share=0.15", "share=0.5"),
     ("c11-hide-shown", "range(5)", "range(20)"),
     ("c11-test", "random.Random(1)", "random.Random(5)"),
-    ("c11-bert", "UPDATES = 600", "UPDATES = 100"),
+    ("c11-gpt", "UPDATES = 600", "UPDATES = 100"),
     ("c11-guesses", "topk(4)", "topk(2)"),
     ("c11-both", "SEEDS = 3", "SEEDS = 1"),
     ("c11-both-guess", "...", "'both sides, hidden'"),
@@ -40,7 +40,7 @@ CHANGES = [
 ]
 
 SHORT = [
-    ("c11-bert", "UPDATES = 600", "UPDATES = 40"),
+    ("c11-gpt", "UPDATES = 600", "UPDATES = 40"),
     ("c11-both", "SEEDS = 3", "SEEDS = 2"),
     ("c11-leak", "(train_ids, 200)", "(train_ids, 20)"),
     ("c11-t5", "range(350)", "range(20)"),

@@ -11,7 +11,7 @@ _NETWORK = ("feed-forward network", LEARNED)
 
 
 def draw_shares(updates, shares):
-    """The share of words found over the updates: the mean as a curve, a dot for each seed.
+    """The share of tokens found over the updates: the mean as a curve, a dot for each seed.
 
     updates: (n,), shares: name -> (seeds, n).
     """
@@ -19,7 +19,7 @@ def draw_shares(updates, shares):
         updates,
         {name: share.mean(0) for name, share in shares.items()},
         "updates",
-        "share of words found",
+        "share of tokens found",
         points={
             name: (updates.repeat(len(share)), share.flatten()) for name, share in shares.items()
         },
@@ -69,10 +69,10 @@ def _stack(sheet, x, read, layers, said, top=3.3):
 FIGURES = {
     "three_modes.svg": Drawing(
         three_modes,
-        "Three modes, from below. Encoder-only: they <mask> this boy, self-attention over all "
-        "positions, feed-forward network, call. Decoder-only: <bos> they call, masked "
-        "self-attention, feed-forward network, they call this. Encoder-decoder: the encoder turns "
-        "they call this boy into a memory, which gives keys and values to the cross-attention of "
-        "the decoder, between its masked self-attention and its feed-forward network.",
+        "Three modes. Encoder-only: they <mask> this boy, self-attention over all positions, "
+        "network, call. Decoder-only: <bos> they call, masked self-attention, network, they call "
+        "this. Encoder-decoder: the encoder turns they call this boy into a memory, which gives "
+        "keys and values to the cross-attention of the decoder, between its masked "
+        "self-attention and its network.",
     ),
 }
