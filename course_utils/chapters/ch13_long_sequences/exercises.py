@@ -1608,10 +1608,11 @@ def _undo_whole(f, g, y1, y2, d1, d2):
     difficulty=3,
     trains="rebuilding and differentiating in one run",
     text="""
-    Mend our reversible block. On its way back it runs f and g once to rebuild the inputs and once
-    more to differentiate, though one run of each can serve for both. You are given the outputs
-    y₁ = x₁ + f(x₂) and y₂ = x₂ + g(y₁), and the gradients of the loss for y₁ and y₂. Return the
-    inputs and their gradients, and **run f and g once each**. (Gradients of weights are left out.)
+    The way back through a reversible block. The plain way runs f and g once to rebuild the inputs
+    and once more to differentiate, though one run of each can serve for both. You are given the
+    outputs y₁ = x₁ + f(x₂) and y₂ = x₂ + g(y₁), and the gradients of the loss for y₁ and y₂. Return
+    the inputs and their gradients, and **run f and g once each**. (Gradients of weights are left
+    out.)
     """,
     reference=_undo,
     play=play_undo,
