@@ -100,10 +100,16 @@ CHAPTERS = (
             "one set of blocks as BERT, GPT and T5; sampling",
             "BERT, GPT, T5"),
     Chapter("12_training_in_practice", "Training in practice", "训练实践", "In use",
-            "Why does a right model fail to learn, and how do you find out?",
-            "one training improved switch by switch; Adam by hand; every usual failure, made "
-            "and found",
-            "and how it fails"),
+            "Why does a right model learn badly, and how do you find out?",
+            "a small language model that recites; two tests before any training; a sweep, Adam by "
+            "hand, each usual switch alone",
+            "it recites"),
+    Chapter("23_when_training_fails", "When training fails", "训练故障排查", "In use",
+            "What breaks, cheats or stops a training, how do you find which it is, and what does "
+            "the cure cost?",
+            "one training broken in one place at a time: NaN, a leaking mask, a crash, too little "
+            "memory, too little speed",
+            "break it, find it"),
     Chapter("13_long_sequences", "Long sequences", "长序列", "In use",
             "What can be saved when a text gets long, and what is lost?",
             "windows, low rank, kernels, hashing, memory: error and cost of each",

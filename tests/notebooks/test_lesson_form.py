@@ -26,6 +26,7 @@ CHAPTERS = (
     "10_text_classification",
     "11_three_modes",
     "12_training_in_practice",
+    "23_when_training_fails",
     "13_long_sequences",
     "14_fine_tuning",
     "17_todays_blocks",

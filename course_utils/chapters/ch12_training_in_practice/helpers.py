@@ -53,25 +53,6 @@ def _copy(model):
     return {name: weights.clone() for name, weights in model.state_dict().items()}
 
 
-def go_on(parts, updates, loss_of, text):
-    """Trains a "model" by its "optimizer" on rows drawn in an "order". Returns all its weights."""
-    for _ in range(updates):
-        rows = torch.randint(len(text), (32,), generator=parts["order"])
-        loss = loss_of(parts["model"], text[rows])
-        parts["optimizer"].zero_grad()
-        loss.backward()
-        parts["optimizer"].step()
-    return torch.cat([w.detach().flatten() for w in parts["model"].parameters()])
-
-
-def restore(parts, saved):
-    """Puts a saved state into the parts, and that of the dropout into torch."""
-    parts["model"].load_state_dict(saved["model"])
-    parts["optimizer"].load_state_dict(saved["optimizer"])
-    parts["order"].set_state(saved["order"])
-    torch.set_rng_state(saved["dropout"])
-
-
 @torch.no_grad()
 def write(model, words, seed, temperature=0.7, longest=12):
     """A text that the model writes: token after token is drawn, the logits over the temperature."""
@@ -121,18 +102,15 @@ def draw_sweep(swept):
     display_figure(figure, alt, f"{len(curves)} curves")
 
 
-def print_results(runs, learned, names, meant=None):
-    """A row a run: losses on held-out text, lowest and end, and on few sentences at the end.
+def print_results(runs, learned, copied, names):
+    """A row a run: losses on held-out text, lowest and end; on few sentences at the end; copies.
 
-    runs: by name (seeds, measurements); learned: by name one number. All are means over the seeds,
-    and the lowest is that of the mean curve. meant: by name what the switch is meant against.
+    runs: by name (seeds, measurements); learned, copied: by name one number. All are means over the
+    seeds, and the lowest is that of the mean curve.
     """
     width = max(map(len, names))
-    last = "   meant against" if meant else ""
-    print(f"{'':{width}}  held out: lowest   end   on few: end{last}")
+    print(f"{'':{width}}  held out: lowest   end   on few: end   copies of 50")
     for name in names:
         curve = runs[name].mean(0)
         lowest, end = curve.min(), curve[-1]
-        against = meant[name] if meant else ""
-        row = f"{name:{width}} {lowest:17.2f} {end:5.2f} {learned[name]:13.2f}   {against}"
-        print(row.rstrip())
+        print(f"{name:{width}} {lowest:17.2f} {end:5.2f} {learned[name]:13.2f} {copied[name]:14.0f}")
