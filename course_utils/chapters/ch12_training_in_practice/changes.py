@@ -36,7 +36,7 @@ CHANGES = [
     ),
     ("c12-deep", '"num_layers": 4', '"num_layers": 2'),
     ("c12-smooth-proof", "epsilon = 0.1", "epsilon = 0.5"),
-    ("c12-three", "clip=0.1", "clip=0.001"),
+    ("c12-three", "smoothing=0.1", "smoothing=0.5"),
     ("c12-three", "dropout=0.2", "dropout=0.5"),
     ("c12-three", "weight_decay=0.5", "weight_decay=5.0"),
     ("c12-three-guess", "...", "1.0"),

@@ -15,16 +15,16 @@ def train(model, optimizer, loss_of, text, updates, size, seed, *, switches, wat
     """The chapter's loop, with its switches. Returns what `watch()` measured, in a list.
 
     loss_of(model, tokens, smoothing) is the loss; each update sees `size` rows of `text`, drawn by
-    lot. switches: "smoothing" of the targets, "clip" for the norm of the gradient, and "share" of
-    the learning rate, a function of step and updates, or None. `watch()` is called before the first
-    update, after each `every` updates, and at the end.
+    lot. switches: "smoothing" of the targets; "share" of the learning rate, a function of step and
+    updates, or None; and "clip" for the norm of the gradient, which may be left out. `watch()` is
+    called before the first update, after each `every` updates, and at the end.
 
-    The model is left with `losses` and `norms` of the gradient, one an update, and with `best`: its
-    weights where `watch()` was lowest.
+    The model is left with `losses`, one an update, and with `best`: its weights where `watch()` was
+    lowest.
     """
     draw = torch.Generator().manual_seed(seed)
     highest = optimizer.param_groups[0]["lr"]
-    curve, model.losses, model.norms, model.best = [], [], [], _copy(model)
+    curve, model.losses, model.best = [], [], _copy(model)
 
     def measure():
         lowest = min(curve, default=math.inf)
@@ -41,10 +41,9 @@ def train(model, optimizer, loss_of, text, updates, size, seed, *, switches, wat
         loss = loss_of(model, text[rows], switches["smoothing"])
         optimizer.zero_grad()
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(model.parameters(), switches["clip"])
+        nn.utils.clip_grad_norm_(model.parameters(), switches.get("clip", math.inf))
         optimizer.step()
         model.losses.append(loss.item())
-        model.norms.append(norm.item())
     measure()
     return curve
 
@@ -113,4 +112,5 @@ def print_results(runs, learned, copied, names):
     for name in names:
         curve = runs[name].mean(0)
         lowest, end = curve.min(), curve[-1]
-        print(f"{name:{width}} {lowest:17.2f} {end:5.2f} {learned[name]:13.2f} {copied[name]:14.0f}")
+        both = f"{learned[name]:13.2f} {copied[name]:14.0f}"
+        print(f"{name:{width}} {lowest:17.2f} {end:5.2f} {both}")
