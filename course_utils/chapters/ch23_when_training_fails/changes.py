@@ -35,7 +35,7 @@ CHANGES = [
     ("c23-half", "[300.0, 1e-8, 1.001]", "[200.0, 1e-5, 1.01]"),
     ("c23-checkpoint", "range(6)", "range(2)"),
     ("c23-checkpoint", "(8, 32, 64", "(2, 128, 64"),
-    ("c23-batches", "(1, 8, 32, 128)", "(1, 200)"),
+    ("c23-batches", "batch = few[:size]", "batch = held[:size]"),
     ("c23-batches", "((32, 40), (256, 5))", "((8, 160), (32, 40))"),
     ("c23-padding", "split(32)", "split(8)"),
     ("c23-tensor", "[[1.0, 2.0]]", "[[1.0, 0.0]]"),
