@@ -37,7 +37,7 @@ CHANGES = [
     ("c23-checkpoint", "(8, 32, 64", "(2, 128, 64"),
     ("c23-batches", "batch = few[:size]", "batch = held[:size]"),
     ("c23-batches", "((32, 40), (256, 5))", "((8, 160), (32, 40))"),
-    ("c23-padding", "split(32)", "split(8)"),
+    ("c23-padding", "few.split(32)", "few.split(8)"),
     ("c23-tensor", "[[1.0, 2.0]]", "[[1.0, 0.0]]"),
     ("c23-pipe", "(1, 4)", "(2, 8, 16)"),
     ("c23-pipe", "pipeline_plan(2,", "pipeline_plan(4,"),
