@@ -115,10 +115,16 @@ CHAPTERS = (
             "windows, low rank, kernels, hashing, memory: error and cost of each",
             "below the square of n"),
     Chapter("14_fine_tuning", "Fine-tuning", "微调", "In use",
-            "How few numbers must change in an old model, and what can pull them where there are "
-            "wishes instead of labels?",
-            "adapters, LoRA, prefixes, prompts; what RLHF optimises",
+            "How few numbers must change in an old model to teach it something new?",
+            "LoRA by hand, trained and merged; adapters, prefixes, prompts: accuracy over five "
+            "seeds, memory, work, forgetting",
             "LoRA and friends"),
+    Chapter("22_preferences", "Preferences", "偏好", "In use",
+            "What can pull a model where there are wishes instead of labels, and where does it "
+            "pull wrongly?",
+            "a reward from judgements; the best policy on a leash; PPO step by step and DPO; "
+            "over-optimisation with its cause",
+            "judged, not labelled"),
     Chapter("17_todays_blocks", "Today's blocks", "今天的 Transformer 块", "Since 2017",
             "What has changed in the block since 2017, and what does each change buy?",
             "RMSNorm, SwiGLU, rotary positions, grouped queries and experts, each raced alone "

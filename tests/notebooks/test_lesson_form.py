@@ -29,6 +29,7 @@ CHAPTERS = (
     "23_when_training_fails",
     "13_long_sequences",
     "14_fine_tuning",
+    "22_preferences",
     "17_todays_blocks",
     "18_exact_and_fast",
     "20_tokens",
