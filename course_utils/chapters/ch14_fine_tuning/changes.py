@@ -27,6 +27,13 @@ CHANGES = [
     ("c14-guess3", "...", "0.5"),
     ("c14-knob", "1e-3, 45, 0", "1e-1, 45, 0"),
     ("c14-knob", '"LoRA q, v, r=8", 1e-3, 45, 0', '"head only", 1e-2, 10, 3'),
+    ("c14-adapter-small", "[[0.5], [0.0], [-1.0]]", "[[0.0], [0.0], [0.0]]"),
+    ("c14-ways", "bottleneck=16", "bottleneck=4"),
+    ("c14-more", "(64, 400)", "(64, 100, 400)"),
+    ("c14-read", '"what a serious man"', '"what a cat"'),
+    ("c14-spread", '("adapters", "head only")', '("prefix m=8", "prompt m=8")'),
+    ("c14-knob", '"LoRA q, v, r=8", 1e-3', '"adapters", 5e-2'),
+    ("c14-small", "torch.arange(12.0).reshape(4, 3)", "torch.eye(4, 3)"),
 ]  # fmt: skip
 
 SHORT = [
