@@ -20,13 +20,12 @@ _ROUNDING = 1e-4  # relative
 def no_influence(trial: Trial) -> str | None:
     """An argument that changes the right result but not the given one, or the other way round."""
     for i in range(len(trial.inputs[0])):
-        free = [k for k, p in enumerate(trial.inputs) if _changed(p[i]) is not None]
-        inputs = [trial.inputs[k] for k in free]
-        pairs = trial.both([(*p[:i], _changed(p[i]), *p[i + 1 :]) for p in inputs])
+        free = [played for played in trial.played if _changed(played[0][i]) is not None]
+        pairs = trial.both([(*p[:i], _changed(p[i]), *p[i + 1 :]) for p, _, _ in free])
         if not pairs:
             continue
-        due = [gap(trial.due[k], b).size > 1 for k, (b, _) in zip(free, pairs)]
-        seen = [gap(trial.given[k], b).size for k, (_, b) in zip(free, pairs)]
+        due = [gap(old, new).size > 1 for (_, old, _), (new, _) in zip(free, pairs)]
+        seen = [gap(old, new).size for (_, _, old), (_, new) in zip(free, pairs)]
         name = trial.exercise.argument(i)
         if all(due) and not any(seen):  # not by the least, beside numbers however large
             return f"what is returned does not change when `{name}` changes; it should"
@@ -61,7 +60,7 @@ def _dependence(trial: Trial, i: int, axis: int, row: str) -> str | None:
     name, least = trial.exercise.argument(i), 3 if row == "entry" else 2
     of_inputs: list[tuple[Tensor, ...]] = []  # which rows (p, q) should move, do, and do at all
     key = None
-    for args, due, given in zip(trial.inputs, trial.due, trial.given):
+    for args, due, given in trial.played:
         size = args[i].shape[axis]
         if not 2 <= size <= _LONGEST:
             continue

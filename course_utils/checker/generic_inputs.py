@@ -50,9 +50,14 @@ class Trial:
         return trial if any(gap(a, b).size > 1 for a, b in trial.pairs) else None
 
     @property
+    def played(self) -> list[tuple[tuple, Any, Any]]:
+        """Each input with what is due and what is given there; the one that is shown is the last."""
+        return [*zip(self.inputs, self.due, self.given), *self.shown]
+
+    @property
     def pairs(self) -> list[tuple[Any, Any]]:
         """What is due and what is given, for each input and for the one that is shown."""
-        return [*zip(self.due, self.given), *(pair for _, *pair in self.shown)]
+        return [(due, given) for _, due, given in self.played]
 
     def both(self, inputs: Inputs) -> list[tuple[Any, Any]] | None:
         """What is due and given on other inputs; None where one of them raises."""

@@ -1392,6 +1392,8 @@ def _both(
     turned="time", restored="time", reader="own", join="features", order="there first",
 ):  # fmt: skip
     axis = {"time": 1, "batch": 0, "features": 2}
+    if reader == "exchanged":
+        there, back = back, there
     first, backwards = there(x), x.flip(axis[turned]) if turned != "never" else x
     second = (there if reader == "same" else back)(backwards)
     second = second.flip(axis[restored]) if restored != "never" else second
@@ -1466,6 +1468,12 @@ def _both(
             "sharing",
             "The way back has a reader of its own, with its own weights: back.",
             reader="same",
+        ),
+        wrong(
+            "the two readers are exchanged",
+            "sharing",
+            "there reads the sentence as it is, and back reads it from its end.",
+            reader="exchanged",
         ),
         wrong(
             "the two ways are added or averaged",

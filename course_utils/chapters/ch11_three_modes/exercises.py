@@ -298,7 +298,10 @@ def hide_tokens(tokens, chance, kind, others, mask_id):
 
 def _pairs(ids, length, *, shift=1, end="next", step=0, count=0, cut="rows"):
     pieces = (len(ids) - 1 + step) // (length + step)
-    pieces = len(ids) // length - 1 if count == "whole ones, less one" else pieces + count
+    if isinstance(count, int):
+        pieces += count
+    else:
+        pieces = len(ids) // length - (count == "whole ones, less one")
     if cut == "no last target":
         pieces = len(ids) // length
         both = (x[: pieces * length] for x in (ids, ids[max(shift, 0) :]))
@@ -395,6 +398,7 @@ def _pairs_in_loops(ids, length):
             "off by one",
             "Rolling a piece brings its own first token to the end; the target is the first "
             "token of the next piece.",
+            {"end": "wrapped", "count": "whole ones"},
             end="wrapped",
         ),
         wrong(
