@@ -51,7 +51,7 @@ class Trial:
 
     @property
     def played(self) -> list[tuple[tuple, Any, Any]]:
-        """Each input with what is due and what is given there; the one that is shown is the last."""
+        """Each input, what is due and what is given there; the one that is shown is the last."""
         return [*zip(self.inputs, self.due, self.given), *self.shown]
 
     @property
