@@ -38,7 +38,6 @@ CHANGES = [
 ]  # fmt: skip
 
 SHORT = [
-    ("c22-fit", "updates=200", "updates=20"),
     ("c22-one-draw", "(0, 4, 20, 50, 100)", "(0, 4, 10)"),
     ("c22-ppo", "draws=60", "draws=6"),
     ("c22-dpo", "updates=240", "updates=24"),
