@@ -1,7 +1,8 @@
 """Which of the inputs that come out wrong is told, and whether what is special about it is why.
 
 A size stands for many things at once: a mask that was made longer has a gap, a row more has other
-numbers. It is named only where the answer is wrong on every ordinary input of those sizes.
+numbers. It is named only where the answer is wrong on every ordinary input of those sizes. What is
+true of an input that comes out right is not why another one comes out wrong.
 """
 
 import itertools
@@ -16,21 +17,24 @@ from torch import Tensor
 from course_utils.checker.exercise import Exercise
 from course_utils.checker.plain_inputs import is_own
 from course_utils.checker.resized import without_gaps
-from course_utils.checker.stated_sizes import sizes_of
+from course_utils.checker.stated_sizes import axes_of, sizes_of
 from course_utils.checker.values import Raised, gap
-from course_utils.checker.widen import Input, all_agree
+from course_utils.checker.widen import Input, all_agree, usual
 
-_SIZE = re.compile(
-    r"where ((\w+ and )*\w+ (is|are) \d+|`\w+` has one entry more .+)|with sizes of .+"
-)
+_SIZE = re.compile(r"where ((\w+ and )*\w+) (?:is|are) (\d+)")
+_NUMBER = re.compile(r"where `(\w+)` is (\d+)")
+_SCALE = re.compile(r"\d times as large$")
+_RELATIVE = re.compile(r"where `\w+` has one entry more .+|with sizes of .+")  # more than what?
 _UNKNOWN = "on this one"
 _DRAWS = 2
+_GRID = range(1, 10)  # of two whole numbers
+_TIMES = {2, 3, 4}  # as large as another one a size may be wherever an answer is right
 
 
 def told(
     exercise: Exercise,
     wrong: Sequence[Input],
-    right: Sequence[tuple],
+    right: Sequence[Input],
     play_right: Callable[[Sequence[tuple]], list[Any]],
     play_answer: Callable[[Sequence[tuple]], list[Any]],
 ) -> tuple[int, str]:
@@ -39,29 +43,110 @@ def told(
     Args:
         wrong, right: the inputs on which the answer is wrong, and those on which it is right.
     """
-    if unequal := _sizes_apart(exercise, [args for _, args in wrong], right):
-        return 0, unequal
+
+    def is_wrong(inputs: list[tuple]) -> list[bool]:
+        given = play_answer(inputs)
+        return [gap(a, b).size > 1 for a, b in zip(play_right(inputs), given)]
+
+    more = _grid(exercise)
+    off = is_wrong(more)
+    if len(off) == len(more):
+        wrong = [*wrong, *((_UNKNOWN, x) for x, is_off in zip(more, off) if is_off)]
+        right = [*right, *(("", x) for x, is_off in zip(more, off) if not is_off)]
+    if apart := _sizes_apart(exercise, [x for _, x in wrong], [x for _, x in right]):
+        return 0, apart
+    also_right = {words for words, _ in right}
+    doubtful, by_hand = [], {words for words, _ in exercise.edges}
     for k, (words, args) in enumerate(wrong):
-        if not _SIZE.fullmatch(words):
+        if words == _UNKNOWN or _RELATIVE.fullmatch(words):
+            continue
+        if words in also_right:
+            exact = words in by_hand or any(p.search(words) for p in (_SIZE, _NUMBER, _SCALE))
+            doubtful += [] if exact else [k]
+        elif sizes := _SIZE.fullmatch(words):
+            others = [x for x in _of_these_sizes(args) if all_agree(exercise, x)]
+            known = [_named_sizes(exercise, x) for _, x in right]
+            names, size = sizes[1].split(" and "), int(sizes[3])
+            held = any(all(of.get(n) == size for n in names) for of in known)
+            others += [] if held else _of_one_size(exercise, names, size)
+            off = [] if held else is_wrong(others)
+            if not held and len(off) == len(others) and all(off):
+                return k, words
+        elif number := _NUMBER.fullmatch(words):
+            if said := _of_a_number(exercise, *number.groups(), wrong, right, is_wrong):
+                return k, said
+        elif not _SCALE.search(words) or not any(is_wrong([*usual(exercise)])):
             return k, words
-        others = [x for x in _of_these_sizes(args) if all_agree(exercise, x)]
-        given = play_answer(others)
-        late = len(given) < len(others)
-        if not late and all(gap(a, b).size > 1 for a, b in zip(play_right(others), given)):
-            return k, words
-    return 0, _UNKNOWN
+    return (doubtful[0], wrong[doubtful[0]][0]) if doubtful else (0, _UNKNOWN)
 
 
-def _sizes_apart(exercise: Exercise, wrong: list[tuple], right: Sequence[tuple]) -> str:
-    """Two sizes that are equal, or one apart, wherever the answer is right, and nowhere else."""
+def _of_a_number(
+    exercise: Exercise,
+    name: str,
+    number: str,
+    wrong: Sequence[Input],
+    right: Sequence[Input],
+    is_wrong: Callable[[list[tuple]], list[bool]],
+) -> str:
+    """That a number is why, if it is on every input that may hold it; alone, or as an example."""
+    i = [exercise.argument(i) for i in range(len(wrong[0][1]))].index(name)
+    if any(args[i] == int(number) for _, args in right):
+        return ""
+    others = [(*args[:i], int(number), *args[i + 1 :]) for args in exercise.probes]
+    others = [args for args in others if all_agree(exercise, args)]
+    off = is_wrong(others)
+    if len(off) < len(others) or not all(off):
+        return ""
+    words = f"where `{name}` is {number}"
+    found = {args[i] for _, args in wrong} - {args[i] for _, args in right}
+    if len(found) == 1:
+        return words
+    even = {args[i] % 2 for _, args in right}
+    if even == {0} and all(args[i] % 2 for _, args in wrong):
+        return f"where `{name}` is odd"
+    return f"{words}, for example"
+
+
+def _of_one_size(exercise: Exercise, names: list[str], size: int) -> list[tuple]:
+    """The probes, with the axes of these names as long as that."""
+
+    def resized(value: Any, axes: tuple[str, ...]) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(resized(item, axes) for item in value)
+        for axis in (k for k, name in enumerate(axes) if name in names and value.shape[k]):
+            value = value.index_select(axis, torch.arange(size) % value.shape[axis])
+        return value
+
+    made = [
+        tuple(resized(x, axes_of(exercise, i, x)) for i, x in enumerate(args))
+        for args in exercise.probes
+    ]
+    return [args for args in made if all_agree(exercise, args)]
+
+
+def _grid(exercise: Exercise) -> list[tuple]:
+    """Where nothing is given but two whole numbers, all pairs of small ones that are allowed."""
+    if any([*map(type, args)] != [int, int] for args in exercise.probes):
+        return []
+    pairs = itertools.product(_GRID, repeat=2)
+    return [args for args in pairs if all_agree(exercise, args)]
+
+
+def _sizes_apart(exercise: Exercise, wrong: list[tuple], right: list[tuple]) -> str:
+    """What two sizes are to each other wherever the answer is right, and nowhere else; or wrong."""
     of_wrong, of_right = ([_named_sizes(exercise, x) for x in some] for some in (wrong, right))
     names = set.intersection(*map(set, (*of_wrong, *of_right)))
     fitting = []
-    for a, b in itertools.combinations(sorted(names), 2):
-        (least, *more) = {of[a] - of[b] for of in of_right}
-        if not more and abs(least) <= 1 and all(of[a] - of[b] != least for of in of_wrong):
-            left, other = (a, b) if least <= 0 else (b, a)
-            fitting.append(f"where {left}{' + 1' * abs(least)} is not {other}")
+    for a, b in itertools.permutations(sorted(names), 2):
+        steps = [{of[b] - of[a] for of in some} for some in (of_right, of_wrong)]
+        for (one, others), so in ((steps, "is not"), (steps[::-1], "is")):
+            if len(one) == 1 and not one & others and (one == {1} or (one == {0} and a < b)):
+                fitting.append(f"where {a}{' + 1' * max(one)} {so} {b}")
+        times = {of[a] / of[b] if of[b] else 0 for of in of_right}
+        several = len({of[a] for of in of_right}) > 1
+        never = all(of[a] != max(times) * of[b] for of in of_wrong)
+        if several and never and len(times) == 1 and times <= _TIMES:
+            fitting.append(f"where {a} / {b} is not {max(times):.0f}")
     return fitting[0] if len(fitting) == 1 and len(wrong) > 1 else ""
 
 

@@ -19,6 +19,7 @@ from course_utils.checker.widen import FAR, doubled, drawn, usual, widened
 
 _SEEN = 0.02  # a difference that is seen in few digits, as a part of the largest number
 _TO_WIDEN = 1.2  # seconds that must be left for all the widened inputs
+_SLIGHTLY = "every number is off by less than 1 %: is one rounded, or a small one added?"
 _SEVERAL = 4  # inputs on which a part is right that is called so, and small ones for a name
 
 
@@ -153,6 +154,16 @@ class Examined:
         right, own = self._right([exact]), self._values([exact])
         ran = own and not isinstance(right[0], Raised)
         return bool(ran) and gap(right[0], own[0]).size <= 1
+
+    def _slightly(self, case: Case) -> tuple[str, Case]:
+        """What is said of an answer that is off by little, and an input on which it is far off."""
+        inputs = [args for _, args in self.exercise.edges]
+        rows = zip(self.exercise.edges, right_on(self.exercise, inputs), self._values(inputs))
+        for (words, args), due, given in rows:
+            if not nearly(due, given) and not isinstance(given, Raised):
+                said = f"on the usual inputs every number is off by less than 1 %, but not {words}"
+                return said, Case(args, due, given, gap(due, given).index)
+        return _SLIGHTLY, case
 
     def _play(self, inputs: list[tuple]) -> list[Run]:
         """The answer on other inputs; those runs that came to an end."""

@@ -40,7 +40,6 @@ from course_utils.checker.watch import TURNED
 from course_utils.checker.widen import in_float64, widened
 from course_utils.checker.wording import capital
 
-_SLIGHTLY = "every number is off by less than 1 %: is one rounded, or a small one added?"
 BUDGET = 2.4  # seconds of computing for one verdict
 
 
@@ -82,14 +81,15 @@ class _Judge(Examined):
 
     def verdict(self) -> Verdict:
         """What is known of the answer."""
+        exercise, given, holds = self.exercise, self.given, self._holds
         for run in self.session.runs:
             if run.value == Raised("NotImplementedError", WORDS):
                 return Verdict("unfinished", facts=(run.where,) if run.where else ())
         if all(g.size <= 1 for g in self.gaps):
             if self.facts:
-                return self._wrong(Case(self.exercise.probes[0], self.due[0], self.given[0]))
+                i = next((i for i, run in enumerate(self.session.runs) if run.changed), 0)
+                return self._wrong(Case(exercise.probes[i], self.due[i], self.given[i]))
             return self._accepted()
-        exercise, given, holds = self.exercise, self.given, self._holds
         named, complete = name_mistakes(exercise, given, self.end - BUDGET / 3, holds)
         lacking = () if named else by_part.what_does_not_hold(self.exercise, self.given)
         of_parts: tuple[str, ...] = ()
@@ -136,12 +136,12 @@ class _Judge(Examined):
             if hangs(zip([*exercise.probes, *inputs], [*self.session.runs, *runs]), args, cut):
                 self.facts += [f"it is right on the usual inputs, but not {words}", NEVER_ENDS]
                 return self._wrong(Case(args, None, None), "time")
-        wrong, right = [], [*exercise.probes]
+        wrong, right = [], [("", args) for args in exercise.probes]
         for (words, args), due, run in zip(further, right_on(exercise, inputs), runs):
             if gap(due, run.value).size > 1 and not self._by_rounding(args, due, run.value):
                 wrong.append((words, args, due, run))
             else:
-                right.append(args)
+                right.append((words, args))
         if wrong:
             k, words = told(exercise, [w[:2] for w in wrong], right, self._right, self._values)
             return self._wrong_further(words, *wrong[k][1:])
@@ -171,6 +171,7 @@ class _Judge(Examined):
         """Right on the probes, and wrong on an input about which `words` are true."""
         found, lacking = gap(due, run.value), ()
         words = "on this one" if own_arguments(self.exercise, args) else words
+        words = words.split(":")[0] if isinstance(run.value, Raised) else words  # it says why
         self.facts.append(f"it is right on the usual inputs, but not {words}")
         if isinstance(run.value, Raised):
             self.facts += error_facts(run)
@@ -248,15 +249,16 @@ class _Judge(Examined):
         told = truths(case.expected, case.given)
         self.facts[:0] = told or ([found.fact] if found.fact else [])
         if not found.fact and all(nearly(*pair) for pair in zip(self.due, self.given)):
-            self.facts.append(_SLIGHTLY)
+            said, case = self._slightly(case)
+            self.facts.append(said)
         measured = [change] if change else []
         if not change and repeats and (found.of_form or not found.fact):
             shown = ((case.args, case.expected, case.given),)
             trial = Trial.of(self.exercise, self._right, self._values, shown)
             measured = findings(trial, self.end, OF_FORM if found.of_form else None)
-        alone = found.index and one_call(self.exercise, case.args, found.index[0])
-        if found.index and not found.fact and not change and not alone:
-            self.facts.insert(0, first_difference(case.expected, case.given, found.index))
+        alone = case.index and one_call(self.exercise, case.args, case.index[0])
+        if case.index and not found.fact and not change and not alone:
+            self.facts.insert(0, first_difference(case.expected, case.given, case.index))
         return self._wrong(case, measured=measured)
 
     def _repaired(self, first: tuple) -> str:

@@ -37,7 +37,8 @@ OVER_ALL = {  # what is done to all numbers, and along which axes it may be due
 }
 MORE = {  # a step that may be missing; _ is the expression that is there
     "a copy": ("_.clone()", "_.copy()"),
-    "the opposite": ("_ == False", "-_", "not _", "1 - _", "1 / _"),
+    "the opposite": ("_ == False", "not _"), "a change of sign": ("-_",),
+    "1 minus it": ("1 - _",), "1 divided by it": ("1 / _",),
     "a step of one": ("_ + 1", "_ - 1"),
     "a factor or a power": (
         "2 * _", "_ / 2", "_ ** 2", "_ ** 0.5", "_ / _.shape[-1] ** 0.5", "_ / _.shape[-1]",
@@ -52,9 +53,9 @@ MORE = {  # a step that may be missing; _ is the expression that is there
     "a softmax": ("_.softmax(-1)", "_.softmax(0)"), "an exp or a logarithm": ("_.exp()", "_.log()"),
     "a function of each number": ("_.abs()", "_.relu()", "_.tanh()"),
     "a triangle": ("_.tril()", "_.triu()"),
-    "a sum or a mean": (
-        "_.sum(-1, keepdim=True)", "_ / _.sum(-1, keepdim=True)", "_ - _.mean(-1, keepdim=True)",
-    ),
+    "a sum over the last axis": ("_.sum(-1, keepdim=True)",),
+    "a division by its sum": ("_ / _.sum(-1, keepdim=True)",),
+    "a subtraction of its mean": ("_ - _.mean(-1, keepdim=True)",),
     "a running sum": ("_.cumsum(-1)",),
     "a change of type": ("_.float()", "int(_)", "float(_)", "list(_)"),
     "a length": ("len(_)",), "a factor of 0": ("0 * _",),

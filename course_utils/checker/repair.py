@@ -17,6 +17,7 @@ from torch import Tensor
 from course_utils.checker.edits import Code, Edit, Together, code_of
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.left_over import what_is_left
+from course_utils.checker.mistaken import NUMBERS
 from course_utils.checker.one_change import EACH, NUMBER, around, job, least, place, takes_away
 from course_utils.checker.runner import outcome, play_batch
 from course_utils.checker.widen import drawn, far_longer, widened
@@ -26,7 +27,8 @@ _LEAST = 12  # inputs: on fewer a change may be right by chance
 _WHOLE = re.compile("(line|branch|condition).* too many")
 _COPY = "a step is missing (a copy)"
 # of a table of truths: they move a comparison past what was tried, for any reason
-_ANY = ("a factor", "an exp", "a function of each", "a sum or", "a running sum", "a softmax")
+_ANY = ("a factor", "an exp", "a function of each", "a sum", "a division", "a subtraction",
+        "a running sum", "a softmax", "a change of sign", "1 minus", "1 divided")  # fmt: skip
 _FACTORS = tuple(f"a step is missing ({kind}" for kind in _ANY)
 # code that does more than compute is not run with changes in it
 _MORE_THAN_COMPUTING = {"open", "exec", "eval", "os", "sys", "shutil", "subprocess", "pathlib"}
@@ -56,6 +58,8 @@ def repair(
         return ""
     only = _COPY if in_place else "" if _tells_much(due((), 0)) else NUMBER
     few = _only_truths(due((), 0))
+    if few and any(map(callable, inputs[0])):  # what an experiment finds, many others find by luck
+        return ""
     edits: list[Edit] = []
     first: list[Any] = []  # what each edit gives on the first input
 
@@ -70,7 +74,7 @@ def repair(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some changes make odd code
         for some in (code.edits(0), code.edits(1), code.together(), code.edits(2)):
-            more = [e for e in some if only in ("", e.words)]
+            more = [e for e in some if only in ("", e.words) and _may_be_written(e)]
             more = [e for e in more if not (few and e.words.startswith(_FACTORS))]
             more.sort(key=lambda e: e.words.startswith("one "))  # names, of which there are many
             found = tried(more)
@@ -155,6 +159,18 @@ def _tells_much(value: Any) -> bool:
 def _only_truths(value: Any) -> bool:
     """Whether an outcome is a table of what is true and what is not."""
     return isinstance(value, Tensor) and value.dtype == torch.bool
+
+
+def _may_be_written(edit: Edit | Together) -> bool:
+    """No number below 0 in the place of one that something is added to or multiplied by."""
+    return not any(
+        part.words == NUMBER
+        and isinstance(part.parent, ast.BinOp)
+        and not isinstance(part.parent.op, ast.Pow)
+        and isinstance(part.new, ast.UnaryOp)
+        and part.new.operand.value <= -min(NUMBERS)
+        for part in getattr(edit, "parts", [edit])
+    )
 
 
 def _only_computes(code: Code) -> bool:

@@ -118,7 +118,8 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
             more = [*node.keywords, ast.keyword("keepdim", ast.Constant(True))]
             yield "an argument is missing", ast.Call(node.func, node.args, more)
     elif isinstance(node, ast.BinOp):
-        yield from (("a step is too many", x) for x in (node.left, node.right))
+        sides = (x for x in (node.left, node.right) if not isinstance(x, ast.Constant))
+        yield from (("a step is too many", x) for x in sides)
     elif isinstance(node, ast.UnaryOp) and _whole(node) is None:
         yield "a sign is too many", node.operand
     elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT", "values", "indices"):

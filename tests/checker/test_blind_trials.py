@@ -171,7 +171,7 @@ def _beside(layer, x):
         (
             "brevity_penalty",
             lambda c, r: 1.0 if c >= r - 1 else math.exp(1 - r / c),
-            "`candidate_length` is",
+            "where `candidate_length` + 1 is `reference_length`",
         ),
     ],
 )

@@ -1031,7 +1031,6 @@ def _looked_up(answer, wanted):
             (torch.arange(len(wanted)), wanted), torch.tensor(40.0)
         ),
     ],
-    map_of=lambda seen: seen["the key with the largest weight"].float(),
 )
 def look_at(wanted):
     """A matrix M (d, d) with which one-hot word i gives more than 0.9 to word wanted[i].

@@ -761,7 +761,8 @@ def play_run(answer, inputs, state, outputs, attend, cell):
     again = answer(inputs, first, outputs, attend, cell)
     if not getattr(again, "requires_grad", False):
         return {"states": states, "gradient": "none"}
-    gradient = torch.autograd.grad(again.sum(), first, allow_unused=True)[0]
+    counts = torch.linspace(0.5, 1.5, again.numel()).view_as(again)
+    gradient = torch.autograd.grad((again * counts).sum(), first, allow_unused=True)[0]
     return {"states": states, "gradient": "none" if gradient is None else gradient}
 
 
@@ -1404,6 +1405,8 @@ def _both(
         return (first + second) / 2
     if join == "in turn":
         return torch.stack(both, dim=-1).flatten(2)
+    if join == "the last of the way back":
+        both = [first, second[:, -1:].expand_as(first)]
     if join in ("the last", "the last, everywhere"):
         last = torch.cat([part[:, -1] for part in both], dim=-1)  # (B, 2n)
         return last if join == "the last" else last[:, None].expand(-1, x.shape[1], -1)
@@ -1495,12 +1498,14 @@ def _both(
             join="in turn",
         ),
         wrong(
-            "only what each reader knows at its end is given",
+            "only what a reader knows at its end is given",
             "state",
             "What both know is due for each of the T tokens, (B, T, 2n): keep all the outputs.",
             {"join": "the last, everywhere"},
             {"restored": "never"},
             {"join": "the last, everywhere", "restored": "never"},
+            {"join": "the last of the way back"},
+            {"join": "the last of the way back", "restored": "never"},
             join="the last",
         ),
         wrong(

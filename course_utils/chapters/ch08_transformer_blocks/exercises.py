@@ -1627,6 +1627,10 @@ def _absolute_by_correction(d):
             "where `x` holds -1000 and 1000: no bias is large enough for every `x`",
             (2, torch.tensor([[[-1000.0, 1000.0], [1000.0, -1000.0]]])),
         ),
+        (
+            "where `x` holds -1000000 and 1000000: no bias is large enough for every `x`",
+            (2, torch.tensor([[[-1e6, 1e6], [1e6, -1e6]]])),
+        ),
     ],
     mistakes=[
         wrong(

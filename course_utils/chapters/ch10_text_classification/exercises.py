@@ -903,6 +903,12 @@ def orders_told_apart():
             answer=0.5,
         ),
         wrong(
+            "what can be right is halved once more",
+            "averaging",
+            "30 of the 60 and all of the other 40 are right: only the 60 are halved.",
+            answer=0.35,
+        ),
+        wrong(
             "half of the others is taken to be wrong",
             "averaging",
             "It is the pairs of which half is wrong: 30 + 40 are right.",

@@ -621,6 +621,7 @@ class _Tied(nn.Module):
         self.inner = nn.Sequential(nn.Linear(4, 8, bias=bias), nn.ReLU(), nn.LayerNorm(8))
         self.scores = nn.Parameter(torch.ones(2, 4, 4))
         self.temperature = nn.Parameter(torch.tensor(1.0))
+        self.norm = nn.LayerNorm(4)
         self.frozen = nn.Linear(8, 8)
         self.frozen.requires_grad_(False)
         self.narrow = nn.Linear(4, 1)
@@ -642,6 +643,7 @@ def _groups(
         "axes": lambda name, p: p.dim() >= 2,
         "exactly two axes": lambda name, p: p.dim() == 2,
         "no bias": lambda name, p: not name.endswith("bias"),
+        "names": lambda name, p: "bias" not in name and "norm" not in name,
         "weight": lambda name, p: name.endswith("weight"),
         "linear": lambda name, p: id(p) in linear and id(p) not in table,
         "no scalar": lambda name, p: p.dim() >= 1,
@@ -701,6 +703,8 @@ def _groups_by_sets(model):
         wrong("only biases are spared", "scale and shift",
               "The gain of a norm is a vector called weight, too: go by the number of axes.",
               by="no bias"),
+        wrong("it goes by names", "scale and shift",
+              "A norm need not have norm in its name: go by the number of axes.", by="names"),
         wrong("whatever is called weight decays", "scale and shift",
               "The gain of a norm is called weight, too, and has one axis.", by="weight"),
         wrong("only tensors with exactly two axes decay", "scale and shift",

@@ -658,8 +658,10 @@ def _grouped(
     *, share="repeated", values="as keys", scale="root", axis=-1, order="own", future="seen",
 ):  # fmt: skip
     h, g, d = q.shape[1], k.shape[1], q.shape[-1]
-    if share == "queries averaged":
-        q, h = q.unflatten(1, (g, -1)).mean(2), g
+    if share in ("queries averaged", "averages repeated"):
+        q = q.unflatten(1, (g, -1)).mean(2)
+        q = q.repeat_interleave(h // g, 1) if share == "averages repeated" else q
+        h = q.shape[1]
 
     def spread(x, how):
         if how == "tiled":
@@ -735,6 +737,7 @@ def _grouped(
             "the query heads of a group are averaged",
             "head layout",
             "Only keys and values are shared: all h query heads keep their own scores and results.",
+            {"share": "averages repeated"},
             share="queries averaged",
             values="as keys",
             order="own",
@@ -1011,6 +1014,17 @@ def _shares(
             places="kept",
         ),
         wrong(
+            "what is hidden counts as a logit of 0",
+            "mask meaning",
+            "exp(0) is 1, so the softmax gives it a share: hide with -inf, or set shares to 0.",
+            hide=0.0,
+            renormalise="yes",
+            which="largest",
+            axis=-1,
+            softmax="over all",
+            places="kept",
+        ),
+        wrong(
             "the k shares are not put back in their places",
             "normalisation",
             "The result is (N, E): scatter them into zeros, where their experts stand.",
@@ -1138,9 +1152,10 @@ def _visits(seed, number, experts, k):
             visits="k times",
         ),
         wrong(
-            "visits are counted, not taken as shares",
+            "a division by N · k is missing",
             "counting",
-            "Divide the counts by all N * k visits: a larger batch must not cost more.",
+            "Shares of visits are counts divided by all N · k visits, and probabilities are a mean "
+            "over N tokens: a larger batch must not cost more.",
             visits="counts",
         ),
         wrong(

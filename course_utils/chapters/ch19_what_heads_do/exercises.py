@@ -579,10 +579,13 @@ def _partners(
     highest = {
         "allowed": zero + allowed, "sums": sums, "sums and allowed": sums + allowed,
         "twice": zero + 2 * allowed, "allowed alone": allowed, "worse": worse + allowed,
-    }[limit]  # fmt: skip
+    }.get(limit, worse)  # fmt: skip
     pair = loss <= highest if together == "harmless" else loss > highest
-    found = single & pair & ~torch.eye(len(loss), dtype=torch.bool)
-    found = found | torch.eye(len(loss), dtype=torch.bool) if own else found
+    if limit == "over the worse":
+        pair = loss - worse > allowed
+    diagonal = torch.eye(len(loss), dtype=torch.bool)
+    found = single & pair if own == "as it comes" else single & pair & ~diagonal
+    found = found | diagonal if own is True else found
     return {"once": found.triu(1), "lower": found.tril(-1), "any": found}[order]
 
 
@@ -607,7 +610,7 @@ def _pair_losses(base, alone, pairs):
     """,
     reference=_partners,
     probes=[
-        (*_pair_losses(0.5, [0.5, 0.9, 0.5], {(0, 1): 1.2, (0, 2): 0.55, (1, 2): 1.2}), 0.1),
+        (*_pair_losses(0.5, [0.5, 0.9, 0.5], {(0, 1): 1.2, (0, 2): 0.54, (1, 2): 1.2}), 0.1),
         (*_pair_losses(1.0, [1.05, 1.08, 2.0], {(0, 1): 3.0, (0, 2): 2.1, (1, 2): 2.0}), 0.2),
         (
             *_pair_losses(
@@ -694,12 +697,15 @@ def _pair_losses(base, alone, pairs):
             "importance",
             "Asked is whether together they are harmless: at most base + allowed, or not.",
             {"limit": "sums and allowed"},
+            {"own": "as it comes"},
+            {"limit": "sums and allowed", "own": "as it comes"},
             limit="sums",
         ),
         wrong(
             "together is compared with the worse of the two alone",
             "importance",
             "A rise is a rise from `base`, for a pair as for one head.",
+            {"limit": "over the worse"},
             limit="worse",
         ),
         wrong(
