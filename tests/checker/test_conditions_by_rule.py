@@ -182,9 +182,42 @@ def sum_of_both(base, loss, allowed):
     return fine[:, None] & fine & (loss - base > alone[:, None] + alone)
 
 
+def _own_table(order):
+    def code(positions, d):
+        speeds = 10000.0 ** (-torch.arange(0, d, 2) / d)
+        angle = positions[:, None] * speeds
+        waves = {"sines": angle.sin(), "cosines": angle.cos()}
+        first, second = (waves[name] for name in order)
+        return torch.cat([first, second], 1)
+
+    return code
+
+
+class EachNormIsKept(nn.Module):
+    def __init__(self, self_attention, cross_attention, ffn, norms):
+        super().__init__()
+        self.look_around, self.look, self.ffn = self_attention, cross_attention, ffn
+        self.norm1, self.norm2, self.norm3 = norms
+
+    def forward(self, x, memory, target_mask, source_mask):
+        x = self.norm1(x)
+        x = x + self.look_around(x, x, x, target_mask)
+        x = self.norm2(x)
+        x = x + self.look(x, memory, memory, source_mask)
+        x = self.norm3(x)
+        return x + self.ffn(x)
+
+
 @pytest.mark.parametrize(
     ("name", "answer", "mistake"),
     [
+        ("own_code", _own_table(["sines", "cosines"]), "it is the table of this chapter"),
+        ("own_code", _own_table(["cosines", "sines"]), "it is the table of this chapter"),
+        (
+            "TinyDecoderBlock",
+            EachNormIsKept,
+            "every residual connection carries the normalised stream",
+        ),
         ("decay_groups", by_names, "it goes by names"),
         ("expert_shares", hidden_by_zero, "what is hidden counts as a logit of 0"),
         ("grouped_attention", averaged_queries, "the query heads of a group are averaged"),

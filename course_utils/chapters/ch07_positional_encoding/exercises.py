@@ -1268,9 +1268,9 @@ def _what_holds(answer, n, d):
         ),
         "has codes at positions that nobody trained": far.unique(dim=0).shape[0] == len(far),
         "never begins again": torch.cdist(codes[:2], later.nan_to_num()).min().item() >= 1e-3,
-        "is not the table of this chapter": not torch.allclose(
-            codes, _table(n, d).double(), atol=1e-2
-        ),
+        "is not the table of this chapter": bool(
+            torch.cdist(codes.T, _table(n, d).double().T, p=math.inf).amin(0).max() > 1e-2
+        ),  # whatever the order of its columns
     }
 
 
@@ -1314,7 +1314,8 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
     two codes are at least 0.05 apart; (2) all numbers lie between -1 and 1, at position 100,000
     too; (3) the longest step from one code to the next is at most 5 % longer than the shortest;
     (4) the code of a position depends on nothing else; (5) it differs from position to position
-    beyond 100,000 too, and never begins again; (6) it is not the table of this chapter.
+    beyond 100,000 too, and never begins again; (6) it is not the table of this chapter, nor
+    that with its columns in another order.
     """,
     reference=_own_code,
     play=_what_holds,
@@ -1323,8 +1324,8 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
         wrong(
             "it is the table of this chapter",
             "frequency",
-            "Property 6: 10000 is only one choice, and so are the powers. Which others keep the "
-            "demands?",
+            "Property 6, in whatever order its columns are: 10000 is only one choice, and so are "
+            "the powers. Which others keep the demands?",
             design="table",
         ),
         wrong(
@@ -1368,7 +1369,8 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
         wrong(
             "the code begins again",
             "position",
-            "Property 5: a position counted modulo some number has the code of an earlier one.",
+            "Property 5: a position counted modulo some number has the code of an earlier one, and "
+            "so it is with waves whose lengths all divide one number.",
             given="modulo",
             design="waves",
             ends=False,

@@ -1036,6 +1036,31 @@ def _wrong_residual(place, switch):
     ]
 
 
+def _wrong_everywhere():
+    every = ("first", "second", "third")
+    return [
+        *wrong(
+            "every residual connection carries the normalised stream",
+            "residual",
+            "Only the sub-layer reads norm(x); what is added to is x itself: call the norm of it "
+            "something else.",
+            **dict.fromkeys(every, "normed"),
+        ),
+        *wrong(
+            "all the residual connections are missing",
+            "residual",
+            "Each sub-layer's output is added to the stream.",
+            **dict.fromkeys(every, "no residual"),
+        ),
+        *wrong(
+            "no sub-layer reads a norm",
+            "norm place",
+            "Pre-norm: each sub-layer reads its own norm of the stream.",
+            **dict.fromkeys(every, "no norm"),
+        ),
+    ]
+
+
 def _wrong_stream(place, switch):
     if place == "first":
         return []
@@ -1110,6 +1135,7 @@ def _wrong_stream(place, switch):
         _wrong_residual("first", "first"),
         _wrong_residual("second", "second"),
         _wrong_residual("third", "third"),
+        _wrong_everywhere(),
         wrong(
             "the memory asks the decoder",
             "role of q, k, v",
