@@ -56,12 +56,14 @@ def told(
     if apart := _sizes_apart(exercise, [x for _, x in wrong], [x for _, x in right]):
         return 0, apart
     also_right = {words for words, _ in right}
+    wrong_words = [words for words, _ in wrong]
     doubtful, by_hand = [], {words for words, _ in exercise.edges}
     for k, (words, args) in enumerate(wrong):
         if words == _UNKNOWN or _RELATIVE.fullmatch(words):
             continue
         if words in also_right:
-            exact = words in by_hand or any(p.search(words) for p in (_SIZE, _NUMBER, _SCALE))
+            others = words in by_hand and {*wrong_words} != {words}
+            exact = others or any(p.search(words) for p in (_SIZE, _NUMBER, _SCALE))
             doubtful += [] if exact else [k]
         elif sizes := _SIZE.fullmatch(words):
             others = [x for x in _of_these_sizes(args) if all_agree(exercise, x)]
