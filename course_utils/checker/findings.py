@@ -142,7 +142,7 @@ def one_sum(trial: Trial) -> str | None:
     if len(due) < (_FEW if due.equal(due.round()) else 2):
         return None
     if shifts.max() - shifts.min() < 1e-4 < shifts[0].abs():
-        amount = number(abs(shifts[0].item()))
+        amount = number(abs(shifts[0].item())).removesuffix(".0")
         return f"every number is {amount} too {'large' if shifts[0] > 0 else 'small'}"
     return None
 

@@ -208,7 +208,7 @@ class _Judge(Examined):
             self.facts.append(typed_fact(self.exercise, self.given[0]))
             return dataclasses.replace(self._wrong(case, "mistake", letters), whole=False)
         if len(fitting) > 1:
-            ways = "; another way: ".join(f"{m.name} ({m.why})" for m in fitting)
+            ways = " Another way: ".join(f"{m.name}. {m.why}" for m in fitting)
             self.facts.append(f"one way to this number: {ways}")
         else:
             together = "" if self.gaps[0].fact else plain_slip(self.exercise, self.given[0])
@@ -296,5 +296,5 @@ class _Judge(Examined):
             if said := findings(known, self.end, which):
                 name = capital(mistake.name)
                 more = said[0].removeprefix(ALL_BUT)
-                return f"two things together give this. {name}: {mistake.why} And {more}"
+                return f"two things together give this. {name}: {mistake.why} And from there {more}"
         return ""

@@ -60,7 +60,8 @@ def place(good: list[Edit], code: Code) -> str:
     """Where the change of the smallest piece of code is, and of what kind."""
     edit = least(good)
     shown = ast.unparse(edit.node).split("\n")[0]
-    shown = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 4] + " ..."
+    if len(shown) > _LONGEST:  # what is too many may stand at either end
+        shown = f"{shown[: _LONGEST // 2 - 3]} ... {shown[2 - _LONGEST // 2 :]}"
     alike = sorted(
         n.col_offset
         for n in ast.walk(code.tree)

@@ -228,3 +228,11 @@ class EachNormIsKept(nn.Module):
 )
 def test_a_likely_slip_has_a_name_of_its_own(name, answer, mistake):
     assert check(name, answer).mistakes == (mistake,)
+
+
+def test_a_long_piece_of_code_is_shown_with_both_its_ends():
+    def one_less(free, layers, heads, sharing, d_head, batch, number):
+        return free // (2 * layers * (heads // sharing) * d_head * batch * number) - 1
+
+    (change,) = check("longest_text", one_less).verdict.measured
+    assert "- 1`, a step is too many" in change

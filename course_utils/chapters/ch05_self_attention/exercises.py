@@ -112,7 +112,7 @@ def _basic_with_the_kernel(x):
         wrong(
             "the scores are scaled",
             "scale",
-            "Dividing by the root of d comes later; here the dot products stay as they are.",
+            "Dividing them by a root comes later; here the dot products stay as they are.",
             {"scale": "d"},
             {"scale": "root T"},
             scale="root d",

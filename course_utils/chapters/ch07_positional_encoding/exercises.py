@@ -1331,14 +1331,15 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
         wrong(
             "two positions have nearly the same code",
             "frequency",
-            "Property 1: hands of one speed come round together; print torch.pdist(codes).min().",
+            "Property 1: print torch.pdist(codes).min(). Among sines and cosines, hands of one "
+            "speed come round together.",
             design="one speed",
         ),
         wrong(
             "the steps are of different lengths",
             "position",
-            "Property 3: where a digit jumps, the step is longer; a pair of sine and cosine moves "
-            "by the same amount everywhere.",
+            "Property 3: print the lengths of codes[1:] - codes[:-1]. A pair of sine and cosine "
+            "moves by the same amount everywhere; a digit that jumps does not.",
             design="binary",
         ),
         wrong(
@@ -1353,8 +1354,8 @@ def _own_code(positions, d, *, design="waves", given="positions", ends=False, lo
         wrong(
             "far positions are not finite numbers",
             "overflow",
-            "Property 2: float16 ends at 65504 and has no odd numbers beyond 2048: count positions "
-            "in float32 or float64.",
+            "Property 2: look at the codes beyond position 100,000. A power of a position "
+            "overflows, and float16 ends at 65504: count positions in float32 or float64.",
             given="half",
             design="waves",
             ends=False,

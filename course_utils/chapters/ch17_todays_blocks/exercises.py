@@ -1382,8 +1382,9 @@ def _even_router(logits, *, start="in turn", swaps=True, form="whole"):
         wrong(
             "two tokens would gain by a swap",
             "search",
-            "Property 2: look for pairs whose exchange gains, and exchange them. One exchange may "
-            "make another one worth it, so go through all pairs again until there are none.",
+            "Property 2: exchange a pair where the sum of its two logits grows, by however little. "
+            "One exchange may make another one worth it, so go through all pairs again until there "
+            "are none.",
             {"start": "round"},
             {"start": "worst"},
             swaps=False,
