@@ -13,6 +13,7 @@ from typing import Any
 
 from course_utils.checker.exercise import Exercise, Mistake
 from course_utils.checker.generic_inputs import part_of, parts
+from course_utils.checker.properties import is_of_properties
 from course_utils.checker.runner import outcome
 from course_utils.checker.values import gap
 from course_utils.checker.verdict import explains, outcome_of
@@ -137,7 +138,7 @@ def what_does_not_hold(exercise: Exercise, given: list[Any]) -> tuple[str, ...]:
 
 def _lacking(outcomes: list[Any]) -> list[str]:
     """The properties that do not hold; of what is no number nothing else can be asked."""
-    if not all(isinstance(x, dict) and x and {*map(type, x.values())} == {bool} for x in outcomes):
+    if not all(map(is_of_properties, outcomes)):
         return []
     lost = [key for key in outcomes[0] if not all(x.get(key, True) for x in outcomes)]
     return [key for key in lost if "NaN" in key] or lost

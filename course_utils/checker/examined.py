@@ -9,6 +9,7 @@ from torch import Tensor
 
 from course_utils.checker.exercise import Exercise, Mistake, call
 from course_utils.checker.generic_inputs import part_of
+from course_utils.checker.properties import is_of_properties
 from course_utils.checker.runner import Run, Session, outcome, run_answer
 from course_utils.checker.shown import is_of_another_form, show
 from course_utils.checker.side_effects import global_state_kept
@@ -40,12 +41,13 @@ class Examined:
         """The parts of an outcome that are right on every input, and there are several."""
         if case is None or not isinstance(case.expected, dict):
             return ()
-        inputs = [*usual(self.exercise)]
-        if time.process_time() < self.end - _TO_WIDEN:
-            inputs += [args for _, args in widened(self.exercise)[::3]]
-        due = right_on(self.exercise, inputs)
-        pairs = [*zip(self.due, self.given), *zip(due, self._values(inputs))]
-        if len(pairs) < _SEVERAL or not all(isinstance(x, dict) for pair in pairs for x in pair):
+        if time.process_time() > self.end - _TO_WIDEN:
+            return ()
+        inputs = [*usual(self.exercise), *(args for _, args in widened(self.exercise))]
+        due, came = right_on(self.exercise, inputs), self._values(inputs)
+        pairs = [*zip(self.due, self.given), *zip(due, came)]
+        few = len(came) < len(inputs) or len(pairs) < _SEVERAL
+        if few or not all(isinstance(x, dict) for pair in pairs for x in pair):
             return ()
         return tuple(
             part for part in case.expected
@@ -181,7 +183,8 @@ class Examined:
         """
         exercise, given, found = self.exercise, self.given[i], self.gaps[i]
         case, at_first = Case(exercise.probes[i], self.due[i], given, found.index), None
-        for args in smaller(exercise, i) if exercise.kind != "value" else ():
+        whole = exercise.kind == "value" or is_of_properties(self.due[i])  # asked of the probes
+        for args in () if whole else smaller(exercise, i):
             values = self._values([args]) if time.process_time() < self.end else []
             if not values or isinstance(values[0], Raised) != isinstance(given, Raised):
                 continue

@@ -29,6 +29,7 @@ from course_utils.checker.generic_inputs import (
 )
 from course_utils.checker.shown import number
 from course_utils.checker.values import gap
+from course_utils.checker.widen import drawn
 from course_utils.checker.wording import in_words
 
 ALL_BUT = "the numbers are right, only "
@@ -224,13 +225,17 @@ def _sums_to_one(x: Tensor) -> bool:
 
 
 def right_parts(trial: Trial) -> str | None:
-    """Which of several returned things are right on every input, and which are not."""
+    """Which of several returned things are right on every input, drawn ones too, which not."""
     if not all(isinstance(x, list) for x in (*trial.due, *trial.given)):
         return None
     counts = {len(x) for x in (*trial.due, *trial.given)}
     if len(counts) != 1 or not isinstance(trial.due[0][0], (Tensor, list)):
         return None
-    good = [k for k in range(*counts) if all(gap(a[k], b[k]).size <= 1 for a, b in trial.pairs)]
+    more = trial.both(drawn(trial.exercise))
+    if more is None or not all(isinstance(x, list) and {len(x)} == counts for p in more for x in p):
+        return None
+    pairs = [*trial.pairs, *more]
+    good = [k for k in range(*counts) if all(gap(a[k], b[k]).size <= 1 for a, b in pairs)]
     bad = [k for k in range(*counts) if k not in good]
     if not good or not bad:
         return None

@@ -7,6 +7,11 @@ from course_utils.checker.exercise import Exercise, call
 from course_utils.checker.runner import outcome
 
 
+def is_of_properties(value: Any) -> bool:
+    """Whether an outcome tells of each property whether an answer has it, and nothing else."""
+    return isinstance(value, dict) and bool(value) and {*map(type, value.values())} == {bool}
+
+
 def are_due(exercise: Exercise, due: Any) -> bool:
     """Whether a right outcome has all the properties that right outcomes have on the probes.
 

@@ -1156,6 +1156,11 @@ def relative_layer(x):
     return (x - x[:, :1]).cumsum(0) * torch.arange(1, x.shape[1] + 1)
 
 
+def ripple_layer(x):
+    """(T, d) -> (T, d): the sum so far of feature 0, times 1, -2, 1 and zeros in the features."""
+    return x[:, :1].cumsum(0) * F.pad(x.new_tensor([1.0, -2.0, 1.0]), (0, x.shape[1] - 3))
+
+
 def post_norm_layer(x):
     """(T, d) -> (T, d): the sum so far of the squares, normalised."""
     return F.layer_norm(x.square().cumsum(0), x.shape[1:])
@@ -1168,7 +1173,7 @@ def faint_layer(x):
 
 def very_faint_layer(x):
     """(T, d) -> (T, d): each output is its token, and very little of the first token."""
-    return x + 2e-5 * x[:1]
+    return x + 3e-6 * x[:1]
 
 
 def causal_attention_layer(x):
@@ -1219,6 +1224,7 @@ def _influence(
                 "feature 0": moved[:, 0],
                 "the last feature": moved[:, -1],
                 "summed": difference.sum(1).abs() > 1e-5,
+                "weighed": (difference * step.flip(0)).sum(1).abs() > 1e-5,
             }[seen]
         )
     reached = torch.stack(rows, dim=1)  # column j: the outputs that noticed token j
@@ -1228,9 +1234,11 @@ def _influence(
     return ~reached if meaning == "inverted" else reached
 
 
+_jacobian = torch.autograd.functional.jacobian  # of a layer at x: (T, d, T, d)
+
+
 def _influence_by_gradient(layer, x):
-    jacobian = torch.autograd.functional.jacobian(layer, x)  # (T, d, T, d)
-    return (jacobian.abs() > 1e-7).any(dim=3).any(dim=1)
+    return (_jacobian(layer, x).abs() > 1e-7).any(dim=3).any(dim=1)
 
 
 @exercise(
@@ -1242,7 +1250,8 @@ def _influence_by_gradient(layer, x):
     text="""
     A layer is handed to you as a function from (T, d) to (T, d); you cannot look inside. Find out
     **which token reaches which output**: a table that is True at `[i, j]` if output i depends on
-    token j, however weakly. The check hands you attention, a convolution and others.
+    token j, however weakly: for a step of 1, only what moves by less than 1e-6 may be rounding.
+    The check hands you attention, a convolution and others.
     """,
     reference=_influence,
     edges=[
@@ -1254,7 +1263,7 @@ def _influence_by_gradient(layer, x):
     probes=[
         (running_sum_layer, *draw(521, (2, 2))),
         (attention_layer, *draw(522, (3, 4), scale=0.5)),
-        (very_faint_layer, torch.tensor([[9.0, -11.0, 14.0], [-8.0, 10.0, -13.0]])),
+        (very_faint_layer, torch.tensor([[2.0, -2.5, 3.0], [-2.5, 3.0, -2.0]])),
         (own_weight_layer, *draw(533, (2, 2))),
         (causal_attention_layer, *draw(532, (3, 4), scale=0.5)),
         (neighbour_layer, *draw(523, (4, 3))),
@@ -1262,6 +1271,7 @@ def _influence_by_gradient(layer, x):
         (reading_layer, *draw(525, (4, 3))),
         (writing_layer, *draw(528, (3, 3))),
         (relative_layer, (4 * draw(526, (3, 4))[0]).round() / 4),
+        (ripple_layer, *draw(534, (3, 3))),
         (post_norm_layer, *draw(529, (4, 4))),
         (post_norm_layer, -draw(531, (3, 4))[0].abs()),
         (running_sum_layer, draw(527, (3, 3))[0] * torch.tensor([[1.0], [0.0], [1.0]])),
@@ -1334,6 +1344,7 @@ def _influence_by_gradient(layer, x):
             "averaging",
             "They may cancel, as behind a LayerNorm: take absolute values before adding, or "
             "any(dim=1).",
+            {"seen": "weighed"},
             seen="summed",
         ),
         wrong(
@@ -1343,6 +1354,8 @@ def _influence_by_gradient(layer, x):
             "overlooks a hundred-thousandth of an output.",
             {"least": "a share"},
             {"change": "by 1e-3", "least": 1e-4},
+            {"least": 1e-4},
+            {"least": 1e-5},
             least=0.02,
         ),
         wrong(
@@ -1361,6 +1374,7 @@ def _influence_by_gradient(layer, x):
     ],
     right_variants=[
         _influence_by_gradient,
+        lambda layer, x: _jacobian(layer, x).abs().sum(dim=(1, 3)) > 1e-6,
         lambda layer, x: (
             torch.stack(
                 [
@@ -1665,9 +1679,10 @@ def _what_weights_keep(answer, x):
             made="neighbour asks",
         ),
         wrong(
-            "columns sum to 1, not rows",
+            "rows do not sum to 1",
             "softmax axis",
-            "Property 1: the row belongs to the token that asks.",
+            "Property 1: the row belongs to the token that asks, so a softmax runs along it: "
+            "dim=-1.",
             made="columns",
         ),
         wrong(

@@ -2325,7 +2325,6 @@ def _own_norm(x, *, form="root mean square", over=-1, eps=1e-8, length="root d",
             "layer norm": lambda: F.layer_norm(x, x.shape[-1:]),
             "tanh": x.tanh,
             "softmax": lambda: x.softmax(-1) * x.shape[-1],
-            "sum": lambda: x / (x.sum(-1, keepdim=True) + eps),
             "large eps": lambda: x / (x.square().mean(-1, keepdim=True).sqrt() + 0.1),
         }[form]()
     y = x / (x.square().mean(over, keepdim=True) + eps).sqrt()
@@ -2398,32 +2397,24 @@ def _some_tokens(seed, *shape):
             signs="kept",
         ),
         wrong(
-            "a token of zeros is divided by zero",
+            "a token of zeros does not come out finite",
             "variance",
-            "Property 5: a small number below the root, or a least divisor, keeps it finite.",
+            "Property 5: where zeros are divided by zero, a small number below the root, or a "
+            "least divisor, keeps them finite.",
             eps=0.0,
         ),
         wrong(
-            "tokens are divided by their sum",
+            "the numbers are too small",
             "variance",
-            "Properties 4 and 6: positive and negative features cancel in a sum, and its sign "
-            "turns with x: take squares or absolute values first.",
-            form="sum",
-            over=-1,
-            eps=1e-8,
-            length="root d",
-            signs="kept",
-        ),
-        wrong(
-            "tokens have length 1",
-            "variance",
-            "Property 4: with length 1 the numbers get smaller the more features there are.",
+            "Property 4: aim at a root mean square of 1. In a vector of length 1 it is 1/√d, the "
+            "smaller the more features there are.",
             length="1",
         ),
         wrong(
             "signs are lost",
             "activation",
-            "Property 6: x and -x must not come out the same.",
+            "Property 6: x and -x must not come out the same. An absolute value or a square loses "
+            "the sign, and divided by its sum a token does, too.",
             signs="lost",
         ),
     ],

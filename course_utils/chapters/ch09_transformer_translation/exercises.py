@@ -1609,7 +1609,7 @@ def play_schedule(answer, steps):
     play=play_schedule,
     probes=[(20,), (100,), (1196,), (29,)],
     mistakes=[
-        wrong("the learning rate never changes", "learning rate",
+        wrong("the learning rate neither begins nor ends low", "learning rate",
               "It shall rise at the beginning and fall towards the end.", form="constant"),
         wrong("the first factor is above one half", "learning rate",
               "A warm-up is due: begin at one half of the peak or less.",

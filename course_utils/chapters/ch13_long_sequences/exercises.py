@@ -1313,12 +1313,13 @@ def suits_the_map():
 
 
 def _kept(weights, budget, *, more=0, first="within", mean="queries", given="kept", order="right",
-          start="cut", own=True, back=0):  # fmt: skip
+          start="cut", own=True, back=0, newest=True):  # fmt: skip
     steps = len(weights)
     at = torch.arange(steps)
     behind = at[:, None] - at
-    near = (behind >= 1 - own) & (behind < budget + more + back)
-    fewer = (behind >= 1 - own) & (behind < budget - 1 + more + back)
+    sees_itself = own is not False
+    near = (behind >= 1 - sees_itself) & (behind < budget + more + back)
+    fewer = (behind >= 1 - sees_itself) & (behind < budget - 1 + more + back)
     if start != "cut":  # a slice that starts at -1 starts at the last column, and is empty
         near = near & (at + 1 >= budget + more)[:, None]
     if start == "negative":
@@ -1327,7 +1328,13 @@ def _kept(weights, budget, *, more=0, first="within", mean="queries", given="kep
     at_first[:, 0] = True
     masks = {"on top": near, "alone": at_first & False}
     with_first = masks.get(first, fewer) | at_first
-    window, sink = ((weights * mask).sum(-1) for mask in (near, with_first))
+    before = (behind > 0) & (behind <= budget + more)
+    window = before if own == "beside the first" else near
+    window, sink = ((weights * mask).sum(-1) for mask in (window, with_first))
+    if newest is not True:
+        window = weights.topk(min(budget, steps)).values.sum(-1)
+    if not newest:
+        sink = weights[:, 0] + weights[:, 1:].topk(min(budget, steps) - 1).values.sum(-1)
     if first == "twice":
         sink = (weights * fewer).sum(-1) + weights[:, 0]
     if mean == "last row":
@@ -1380,7 +1387,10 @@ def _causal_map(seed, steps, towards_first=0.0):
               "`budget` keys, the query's own among them.", more=-1),
         wrong("a query does not look at itself", "self exclusion",
               "A slice stops before its end: the newest key of query t is t itself.",
-              {"back": 1}, own=False),
+              {"back": 1}, {"own": "beside the first"}, own=False),
+        wrong("the largest weights are taken, not the newest keys", "locality",
+              "A bet is made before the weights are known: `budget` keys by their places.",
+              {"newest": "in the second bet"}, newest=False),
         wrong("a slice starts below 0", "off by one",
               "In the first rows t - budget + 1 is negative and counts from the end: take max(0, "
               "...).",

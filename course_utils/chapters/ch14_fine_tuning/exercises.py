@@ -659,7 +659,8 @@ def _prefix_attend(
         p_k, p_v = p_v, p_k
     if used == "not":
         p_k, p_v, m = p_k[:, :0], p_v[:, :0], 0
-    all_keys = torch.cat([p_k, keys], 1)  # (B, m + Tk, d)
+    keys_first = values_at == "front, keys at the back"
+    all_keys = torch.cat([keys, p_k] if keys_first else [p_k, keys], 1)  # (B, m + Tk, d)
     all_values = torch.cat([values, p_v] if values_at == "back" else [p_v, values], 1)
     if hidden == "front":
         all_keys, all_values = torch.cat([keys, p_k], 1), torch.cat([values, p_v], 1)
@@ -746,9 +747,10 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 
     ],
     mistakes=[
         wrong(
-            "the prefix stands before the keys and behind the values",
+            "the prefix stands at one end of the keys and at the other of the values",
             "role of q, k, v",
             "Key i belongs to value i, so both prefixes go to the same end.",
+            {"values_at": "front, keys at the back"},
             values_at="back",
         ),
         wrong(

@@ -699,6 +699,24 @@ def scores_in_causal_decoding():
             answer=7 * 128,
         ),
         wrong(
+            "the first length is given at which scores and average cost more",
+            "off by one",
+            "Asked is where they cost as much.",
+            answer=6 * 256 + 1,
+        ),
+        wrong(
+            "only the scores stand against the network alone",
+            "counting",
+            "The average with V costs n² d again, and the projections are linear maps, too.",
+            answer=8 * 256,
+        ),
+        wrong(
+            "two of the four projections are left out",
+            "counting",
+            "W_q, W_k, W_v and W_o: 4 n d².",
+            answer=5 * 256,
+        ),
+        wrong(
             "n² and d are compared",
             "counting",
             "2 n² d stands against 12 n d².",

@@ -1344,7 +1344,12 @@ def keep_or_draw(p, q, drafted, u, v):
     return int((upto <= v * upto[-1]).sum())
 
 
-def _ahead(kept, cost, most, *, tokens="all", time="both", first=0, last=0, rate=False):
+def _ahead(
+    kept, cost, most, *, tokens="all", time="both", first=0, last=0, rate=False, sure="weighed"
+):
+    if sure == "most" and kept == 1:
+        return most
+
     def gain(k):
         written = {
             "all": sum(kept**i for i in range(k + 1)),
@@ -1392,13 +1397,7 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
         (0.5, 1.25, 4),
         (0.9, 0.01, 6),
         (0.2, 1.0, 4),
-    ],
-    edges=[
-        (
-            "where `kept` is 1 and `cost` is larger: no token is thrown away, and even so drafting "
-            "takes longer than it saves",
-            (1.0, 1.25, 4),
-        )
+        (1.0, 1.25, 4),
     ],
     mistakes=[
         wrong(
@@ -1468,6 +1467,12 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             "range(most) ends at most - 1; k may be `most` itself.",
             last=1,
             first=0,
+        ),
+        wrong(
+            "where no token is thrown away, as many as possible are drafted",
+            "counting",
+            "Where `kept` is 1 and `cost` is larger, drafting takes longer than it saves.",
+            sure="most",
         ),
         wrong(
             "the rate is returned, not the k that has it",

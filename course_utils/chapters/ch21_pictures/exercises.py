@@ -1035,10 +1035,24 @@ def _what_holds(answer, rows, columns, d):
     }
 
 
-def _grid(rows, columns, d, *, sees="both", length="one", speed=0.3, turns="alike"):
+def _grid(
+    rows, columns, d, *, sees="both", length="one", speed=0.3, turns="alike", order="row by row"
+):
     at = torch.arange(rows * columns)
     row, column = (at // columns).float(), (at % columns).float()
+    if order != "row by row":
+        row, column = (at % rows).float(), (at // rows).float()
     code = torch.zeros(rows * columns, d)
+    if sees == "a sum":
+        for k, speed in enumerate((1.0, 0.1)):
+            angles = speed * row, speed * column
+            code[:, k], code[:, 2 + k] = (sum(map(f, angles)) for f in (torch.sin, torch.cos))
+        return code
+    if sees == "a slope":
+        code[:, :3] = torch.nn.functional.normalize(
+            torch.stack([torch.ones_like(row), row, column], dim=1), dim=1
+        )
+        return code
     if turns == "by size":
         row, column = row / rows * 3, column / columns * 3
     if turns == "not alike":
@@ -1128,7 +1142,9 @@ def _grid(rows, columns, d, *, sees="both", length="one", speed=0.3, turns="alik
         wrong(
             "the distance does not depend on the step alone",
             "position",
-            "Property 3: random vectors all differ, but no step looks the same anywhere.",
+            "Property 3: the same step has to change the code by as much wherever it is made; with "
+            "random vectors, or numbers that are divided by a length, it does not.",
+            {"sees": "a slope"},
             sees="random",
             length="one",
             speed=0.3,
@@ -1136,9 +1152,24 @@ def _grid(rows, columns, d, *, sees="both", length="one", speed=0.3, turns="alik
         wrong(
             "the vectors have different lengths",
             "position",
-            "Property 2: row and column as plain numbers grow; a sine and a cosine of one angle "
-            "keep their length.",
+            "Property 2: plain numbers grow, and sums of codes have other lengths; a sine and a "
+            "cosine of one angle, in features of their own, keep their length.",
             length="grows",
+        ),
+        wrong(
+            "row and column share their features",
+            "position",
+            "Properties 1 and 2: a sum of two codes is the same for one step down and for one to "
+            "the right, and its length changes. Put the codes side by side.",
+            sees="a sum",
+            length="one",
+            speed=0.3,
+        ),
+        wrong(
+            "the patches are numbered column by column",
+            "position",
+            "Row by row is due: patch i stands in row i // columns and column i % columns.",
+            order="column by column",
         ),
         wrong(
             "two steps are nearer than one",
