@@ -27,13 +27,14 @@ SOFTMAX_OF_THE_MAP = wrong(
 )
 
 _FILLERS = {"at -1": -1.0, "at -100": -100.0, "at -1000": -1000.0, "at -10000": -10_000.0}
-NOT_LOW = (*_FILLERS, "by 50")  # ways to lower hidden scores that do not hide them from any softmax
+_BY = {"by 50": 50.0, "by 10000": 10_000.0}
+NOT_LOW = (*_FILLERS, *_BY)  # ways to lower hidden scores that do not hide them from any softmax
 
 
 def lowered(scores: Tensor, hidden: Tensor, how: str) -> Tensor:
     """Scores with the hidden ones lowered in one of the ways NOT_LOW."""
-    if how == "by 50":
-        return torch.where(hidden, scores - 50.0, scores)
+    if how in _BY:
+        return torch.where(hidden, scores - _BY[how], scores)
     return scores.masked_fill(hidden, _FILLERS[how])
 
 
@@ -42,11 +43,12 @@ def not_low_enough(switch: str, *forms: str, **more) -> list[Mistake]:
 
     Probes show it in which all scores are `probes.far_below`. `more` are further switches.
     """
-    first, *others = forms or ("at -1", "at -100", "by 50")
+    first, *others = forms or ("at -1", "at -100", "by 10000")
     return wrong(
         "hidden scores are not low enough",
         "mask timing",
-        "Real scores can be as low as that; only -inf (or -1e9) is below them all.",
+        "Real scores can be as low as that, or lie as far apart; only -inf (or -1e9) is below them "
+        "all.",
         *({switch: how} for how in others),
         **{switch: first},
         **more,
@@ -74,6 +76,32 @@ def not_shifted(*other_forms: dict, **switches) -> list[Mistake]:
         "the row's maximum first, or use torch.softmax.",
         *other_forms,
         **switches,
+    )
+
+
+DIVIDED_AGAIN = {  # by which visible weights are divided when the softmax saw all keys
+    "by what is left": lambda weights, visible: weights.sum(-1, keepdim=True),
+    "by what is left, and not by 0": lambda weights, visible: weights.sum(-1, keepdim=True).clamp(
+        min=1e-9
+    ),
+}
+
+
+def softmax_of_hidden(switch: str, **more) -> list[Mistake]:
+    """The mistake of a softmax over hidden keys, too, that is made whole afterwards.
+
+    `switch` is turned to each of DIVIDED_AGAIN. Probes show it in which a hidden score lies far
+    above the visible ones. `more` are further switches.
+    """
+    first, *others = DIVIDED_AGAIN
+    return wrong(
+        "the maximum of a row is taken over hidden keys too",
+        "overflow",
+        "Below a huge hidden score every visible exp becomes 0, and of 0 / 0 no weights can be "
+        "made: hide the scores before the softmax, which subtracts the maximum of what is left.",
+        *({switch: how} for how in others),
+        **{switch: first},
+        **more,
     )
 
 

@@ -145,9 +145,8 @@ class _Judge(Examined):
         if wrong:
             k, words = told(exercise, [w[:2] for w in wrong], right, self._right, self._values)
             return self._wrong_further(words, *wrong[k][1:])
-        ruled_out = [name for name in exercise.forbids if name in watch.calls]
-        if ruled_out:
-            self.facts.append(f"it calls `{ruled_out[0]}`, which the exercise rules out")
+        if ruled_out := watch.ruled_out(exercise.forbids):
+            self.facts.append(f"it calls `{ruled_out}`, which the exercise rules out")
             return self._wrong(None, "borrowed")
         if borrowed := sorted(watch.borrowed - may_borrow(exercise)):
             self.facts.append(

@@ -39,12 +39,15 @@ def as_asked(value: Any, what: str, shape: tuple[int, ...]) -> Tensor:
     return value
 
 
-def far_below(*shape: int, step: float = 25.0, lowest: float = -3e6) -> Tensor:
+_FAR = 2.0**17  # between one score and the next: more than the like of -1e5 can hide
+
+
+def far_below(*shape: int, step: float = _FAR, lowest: float = -3e6) -> Tensor:
     """Scores from `lowest` on that rise by `step` from key to key, the last axis.
 
     They lie below any number that could pass for very negative, but for -inf and the like of -1e9,
-    and where the first key alone is visible, lowering the others by 50 does not hide them. A step
-    of 25 gives all the weight to the last visible key, however the scores are rounded.
+    and where the first key alone is visible, lowering the others by 50 or by 1e5 does not hide
+    them. The last visible key gets all the weight, however the scores are rounded.
     """
     return (step * torch.arange(shape[-1]) + lowest).expand(shape).clone()
 
@@ -53,4 +56,4 @@ def far_apart(num_queries: int, num_keys: int) -> tuple[Tensor, Tensor]:
     """Queries (Tq, 4) and keys (Tk, 4) whose scaled scores are those of `far_below`, exactly."""
     at = torch.arange(num_keys)
     keys = torch.stack([torch.full((num_keys,), 15_000.0), at, -at, -0.5 * at], dim=1)
-    return torch.tensor([-400.0, 50.0, 0.0, 0.0]).repeat(num_queries, 1), keys
+    return torch.tensor([-400.0, 2 * _FAR, 0.0, 0.0]).repeat(num_queries, 1), keys

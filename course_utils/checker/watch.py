@@ -1,7 +1,7 @@
 """What an answer does while it runs: how many things it returns, and whose functions it calls."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ _LOST = {  # what becomes of large scores, and by which function
     "softmax first subtract the largest of the row; a sigmoid is 1 / (1 + exp(-z))",
     "log": "a small probability is 0 in {}, and its `log` -inf: `log_softmax` avoids that",
 }
+_NORMS = {"layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm", "normalize"}
 _LOST_BELOW = "`exp` of a number far below 0 is 0 in {}: stay with the logarithms"
 _ROOMS = ("models", "training", "text")
 _LIBRARY = tuple(str(Path(__file__).parents[1] / room) for room in _ROOMS)
@@ -40,6 +41,18 @@ class Watch:
         self.calls: set[str] = set()
         self.shapes: set[tuple[int, ...]] = set()
         self.borrowed: set[str] = set()
+
+    def ruled_out(self, forbidden: Sequence[str]) -> str:
+        """The function that was called though it, or another name of it, is forbidden.
+
+        A norm of torch stands for all its norms; `native_layer_norm` is a name of `layer_norm`.
+        """
+        for name in forbidden:
+            names = _NORMS if name in _NORMS else {name}
+            called = [x for x in self.calls if " in " not in x and any(n in x for n in names)]
+            if called:
+                return min(called, key=lambda x: (len(x), x))
+        return ""
 
     def made(self, too_large: tuple[str, tuple[int, ...]] | None) -> str:
         """In words, where a tensor with these sizes was made, among others of its own."""

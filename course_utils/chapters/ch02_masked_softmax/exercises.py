@@ -4,7 +4,15 @@ import math
 
 import torch
 
-from course_utils.checker.common import KEPT, NOT_LOW, lowered, not_low_enough, not_shifted
+from course_utils.checker.common import (
+    DIVIDED_AGAIN,
+    KEPT,
+    NOT_LOW,
+    lowered,
+    not_low_enough,
+    not_shifted,
+    softmax_of_hidden,
+)
 from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import as_asked, draw, far_below
 
@@ -306,7 +314,7 @@ _DIVISORS = {  # by which visible weights are divided when the softmax saw all k
     "per sentence": lambda weights, mask: weights.sum((-2, -1), keepdim=True),
     "by count": lambda weights, mask: mask.sum(-1, keepdim=True).clamp(min=1),
     "by count or NaN": lambda weights, mask: mask.sum(-1, keepdim=True),
-}
+} | DIVIDED_AGAIN
 _ONLY = {"empty": "zero", "exp": "safe"}  # with these, empty rows and sizes make no difference
 
 
@@ -368,7 +376,7 @@ _HIDING_MISTAKES = [
     wrong(
         "the weights are hidden after the softmax", "mask timing",
         "Hidden weights are set to 0 afterwards, so the visible ones no longer sum to 1; "
-        "hide the scores before the softmax, or divide by the sum that is left.",
+        "hide the scores before the softmax.",
         hide="after",
     ),
     wrong(
@@ -378,7 +386,7 @@ _HIDING_MISTAKES = [
     ),
     wrong(
         "a second softmax follows the hiding", "mask timing",
-        "A weight of 0 gets exp(0) = 1 there; divide by the sum that is left, or hide the scores.",
+        "A weight of 0 gets exp(0) = 1 there; hide the scores, before the one softmax.",
         {"hide": "minus infinity"},
         hide="softmax again",
         **_ONLY,
@@ -428,6 +436,8 @@ _HIDING_MISTAKES = [
 ]  # fmt: skip
 
 
+# where every key of a softmax is lowered, rounding shows in what is due alike
+_HIDDEN_KEYS = {"axis": "keys", "who": "keys", "whose": "own", "bound": "<"}
 _ONE_MAXIMUM = wrong(
     "one maximum is subtracted from all rows",
     "overflow",
@@ -469,19 +479,21 @@ def _python_softmax(scores, lengths):
     asks="practice",
     trains="a softmax that obeys lengths, from memory",
     text="""
-    A softmax over the keys in which only the first `lengths[b]` keys of sentence `b` take part.
-    Use what you wrote above, or start from the scores.
+    A softmax over the keys in which only the first `lengths[b]` keys of sentence `b` take part,
+    however far apart the scores lie. Use what you wrote above, or start from the scores.
     """,
     reference=_by_length,
     probes=[
         (torch.tensor([[[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]]), torch.tensor([2])),
         (*draw(21, (3, 2, 5)), torch.tensor([2, 4, 1])),
-        (far_below(2, 3, 4), torch.tensor([1, 3])),
+        (far_below(3, 3, 4), torch.tensor([1, 3, 4])),
         (draw(25, (2, 2, 4))[0] - torch.tensor([[300.0], [0.0]]), torch.tensor([2, 3])),
     ],
     mistakes=[
         *_HIDING_MISTAKES,
-        not_low_enough("hide"),
+        not_low_enough("hide", "at -1", "at -100"),
+        not_low_enough("hide", "by 10000", **_HIDDEN_KEYS),
+        softmax_of_hidden("hide", **_HIDDEN_KEYS),
         not_shifted({"exp": KEPT}, exp="naive"),
         wrong(
             "one key too many is visible",
@@ -523,9 +535,6 @@ def _python_softmax(scores, lengths):
     right_variants=[
         lambda x, n: torch.softmax(
             torch.where(torch.arange(x.shape[-1]) < n[:, None, None], x, torch.tensor(-1e9)), -1
-        ),
-        lambda x, n: (lambda left: left / left.sum(-1, keepdim=True))(
-            x.softmax(-1) * (torch.arange(x.shape[-1]) < n[:, None, None])
         ),
         lambda x, n: _by_length(x.double(), n),
         _python_softmax,
@@ -570,11 +579,14 @@ _MASKS = torch.tensor(
         (draw(26, (2, 3, 4))[0] - torch.tensor([[300.0], [0.0], [310.0]]), _MASKS),
         (*draw(27, (3, 2, 6)), torch.tensor([True, False, True, True, False, True])),
         (far_below(2, 3, 4, step=30.0), _MASKS[:, :, [0, 2, 1, 3]]),
+        (far_below(2, 3, 4), _MASKS[:, :, [0, 2, 1, 3]]),
     ],
     mistakes=[
         *_HIDING_MISTAKES,
         not_low_enough("hide", "at -1", "at -100", "at -1000", "by 50"),
         not_low_enough("hide", "at -1", "at -100", "at -1000", "by 50", empty="cleared"),
+        not_low_enough("hide", "by 10000", axis="keys"),
+        not_low_enough("hide", "by 10000", axis="keys", empty="cleared"),
         wrong(
             "a query with no visible key gets NaN",
             "empty row",

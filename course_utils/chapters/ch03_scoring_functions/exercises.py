@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker.common import (
+    DIVIDED_AGAIN,
     KEPT,
     NOT_LOW,
     SOFTMAX_OF_THE_MAP,
@@ -13,6 +14,7 @@ from course_utils.checker.common import (
     lowered,
     not_low_enough,
     not_shifted,
+    softmax_of_hidden,
     unshifted,
     worked_out,
 )
@@ -20,7 +22,16 @@ from course_utils.checker.exercise import exercise, wrong
 from course_utils.checker.probes import as_asked, draw, far_apart
 
 NOTEBOOK = "03_scoring_functions"
-_CURVES = {"tanh": torch.tanh, "none": lambda x: x, "relu": torch.relu, "sigmoid": torch.sigmoid}
+_CURVES = {
+    "tanh": torch.tanh,
+    "none": lambda x: x,
+    "relu": torch.relu,
+    "sigmoid": torch.sigmoid,
+    "hard": F.hardtanh,
+    "softsign": F.softsign,
+    "gelu": F.gelu,
+    "silu": F.silu,
+}
 
 
 def _additive(
@@ -104,8 +115,8 @@ def _additive_by_modules(queries, keys, W_q, W_k, w_v):
         wrong(
             "another curve stands in place of tanh",
             "score",
-            "The hidden features go through tanh, not through a ReLU or a sigmoid.",
-            {"curve": "sigmoid"},
+            "The hidden features go through tanh, not through a ReLU, a sigmoid or another curve.",
+            *({"curve": other} for other in ("sigmoid", "hard", "softsign", "gelu", "silu")),
             curve="relu",
         ),
         wrong(
@@ -298,7 +309,7 @@ def _attention(
     return (output, weights) if give == "output first" else (weights, output)
 
 
-_DIVISORS = {  # by which visible weights are divided when the softmax saw all keys
+_DIVISORS = DIVIDED_AGAIN | {
     "over the map": lambda weights, visible: weights.sum((-2, -1), keepdim=True),
     "over the batch": lambda weights, visible: weights.sum(),
     "by count": lambda weights, visible: visible.sum(-1, keepdim=True),
@@ -524,8 +535,8 @@ def _causal_by_prefix(queries, keys, values):
     difficulty=3,
     trains="mask, scale and softmax in the right order",
     text="""
-    Scaled dot-product attention for a decoder: query `i` may look at keys `0` to `i` only. More
-    than twenty ways of getting this wrong are known to the check.
+    Scaled dot-product attention for a decoder: query `i` may look at keys `0` to `i` only, however
+    far apart the scores lie. More than twenty ways of getting this wrong are known to the check.
     """,
     reference=_causal,
     probes=[
@@ -593,7 +604,8 @@ def _causal_by_prefix(queries, keys, values):
             hide="zero",
         ),
         not_low_enough("hide", "at -1", "at -100"),
-        not_low_enough("hide", "by 50", scale="root d"),
+        not_low_enough("hide", "by 10000", scale="root d", axis=-1),
+        softmax_of_hidden("hide", normalise="once", axis=-1),
         not_shifted({"hide": KEPT}, hide="unshifted", normalise="once", axis=-1),
         wrong(
             "a second softmax follows the hiding",
@@ -635,7 +647,6 @@ def _causal_by_prefix(queries, keys, values):
             ),
         ),
         lambda q, k, v: _causal(q.double(), k.double(), v.double()),
-        lambda q, k, v: _renormalised(torch.tril(_attention(q, k, v)[1]), v),
     ],
     map_of=lambda outcome: outcome[1][0],
 )
@@ -649,11 +660,6 @@ def causal_attention(queries, keys, values):
     visible = torch.ones(num_steps, num_steps, dtype=torch.bool).tril()  # (T, T)
     scores = queries @ keys.transpose(-2, -1) / math.sqrt(d)  # (B, T, T)
     weights = torch.softmax(scores.masked_fill(~visible, -math.inf), dim=-1)
-    return weights @ values, weights
-
-
-def _renormalised(weights, values):
-    weights = weights / weights.sum(-1, keepdim=True)
     return weights @ values, weights
 
 

@@ -7,11 +7,13 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker.common import (
+    DIVIDED_AGAIN,
     KEPT,
     NOT_LOW,
     lowered,
     not_low_enough,
     not_shifted,
+    softmax_of_hidden,
     unshifted,
     worked_out,
 )
@@ -512,8 +514,10 @@ def _context(
         weights = unshifted(scores, visible, hide)
     else:
         weights = torch.softmax(scores, dim=axis)
-    if hide == "after":
+    if hide == "after" or hide in DIVIDED_AGAIN:
         weights = weights * visible
+    if hide in DIVIDED_AGAIN:
+        weights = weights / DIVIDED_AGAIN[hide](weights, visible)
     averaged = outputs if values == "outputs" else asked[:, None]
     parts = weights[..., None] * averaged  # (B, Ts, n)
     context = {"flat": parts.sum(1), "unsummed": parts, "mean": parts.mean(1)}
@@ -527,7 +531,8 @@ def _context(
     trains="the context vector of Bahdanau",
     text="""
     The context of one decoder step: the state of the decoder's **top** layer asks, the encoder's
-    outputs are keys and values, and padding of the source is hidden.
+    outputs are keys and values, and padding of the source is hidden, however far apart the scores
+    lie.
     """,
     reference=_context,
     probes=[
@@ -590,6 +595,7 @@ def _context(
             hide="zero",
         ),
         not_low_enough("hide"),
+        softmax_of_hidden("hide", axis=-1),
         not_shifted({"hide": KEPT}, hide="unshifted", axis=-1),
         wrong(
             "one key too many is visible",

@@ -1108,7 +1108,7 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 1, 0]], _ROWS, _EMPTY)]
             swept=True,
         ),
         not_low_enough("mask", "at -1", "at -100", "at -10000"),
-        not_low_enough("mask", "by 50", axis=-1),
+        not_low_enough("mask", "by 10000", axis=-1),
         wrong(
             "the mask is tiled over the heads in the wrong order",
             "head layout",

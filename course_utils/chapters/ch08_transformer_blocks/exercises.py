@@ -72,9 +72,9 @@ def _token_by_token(x, gamma, beta, eps):
     difficulty=2,
     trains="layer normalisation, to the last term",
     text="""
-    Layer normalisation without `nn.LayerNorm` and `F.layer_norm`: every token vector gets mean 0
-    and variance 1 (nearly, because of ε), then each feature its own scale γ and shift β. The check
-    uses a large ε, so that its place shows.
+    Layer normalisation without `nn.LayerNorm`, `F.layer_norm` and the other norms of torch: every
+    token vector gets mean 0 and variance 1 (nearly, because of ε), then each feature its own scale
+    γ and shift β. The check uses a large ε, so that its place shows.
     """,
     reference=_normalise,
     forbids=["layer_norm"],

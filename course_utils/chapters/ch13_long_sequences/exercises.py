@@ -6,11 +6,13 @@ import torch
 import torch.nn.functional as F
 
 from course_utils.checker.common import (
+    DIVIDED_AGAIN,
     NOT_LOW,
     lowered,
     mixed_up,
     not_low_enough,
     not_shifted,
+    softmax_of_hidden,
     unshifted,
     worked_out,
 )
@@ -361,6 +363,7 @@ def _running(queries, keys, values, *, feature="elu + 1", on="both", sums="past"
         "exp": torch.exp,
         "softmax": lambda x: x.softmax(-1),
         "softplus": F.softplus,
+        "sigmoid": torch.sigmoid,
         "1 inside": lambda x: F.elu(x + 1),
         "relu + 1": lambda x: F.relu(x) + 1,
     }.get(feature)
@@ -572,9 +575,10 @@ def _running_with_ones(q, k, v):
             feature="1 inside",
         ),
         wrong(
-            "the features are softplus",
+            "another positive function stands for φ",
             "score",
-            "Also positive, but another function: here φ(x) = elu(x) + 1.",
+            "Softplus and sigmoid are positive, too; here φ(x) = elu(x) + 1.",
+            {"feature": "sigmoid"},
             feature="softplus",
         ),
         wrong(
@@ -667,6 +671,9 @@ def _segment(x, memory, weights, *, context="both", asks="segment", triangle="ri
     if fill in NOT_LOW:
         filled = lowered(scores, ~mask, fill)
     weights = unshifted(scores, mask) if fill == "unshifted" else filled.softmax(axis)
+    if fill in DIVIDED_AGAIN:
+        weights = scores.softmax(axis) * mask
+        weights = weights / DIVIDED_AGAIN[fill](weights, mask)
     output = weights @ v
     size = memory.shape[0]
     new = {"inputs": x, "outputs": output[-x.shape[0] :], "keys": x @ W_k}[what]
@@ -737,7 +744,8 @@ def _segment_by_einsum(x, memory, weights):
     One head of a layer that reads a text segment by segment. Each token looks at the whole memory
     and at its own segment up to itself, in scaled dot-product attention. The new memory holds the
     last M tokens of what the layer has read, old memory and segment together, where M is the length
-    of the old one, and no gradient flows back through it. (Positions are left out here.)
+    of the old one, and no gradient flows back through it. Scores may lie far apart. (Positions are
+    left out here.)
     """,
     reference=_segment,
     play=play_segment,
@@ -745,11 +753,11 @@ def _segment_by_einsum(x, memory, weights):
         (*draw(134, (2, 2), (1, 2)), draw(135, *[(2, 2)] * 3)),
         (*draw(136, (3, 4), (2, 4)), draw(137, *[(4, 4)] * 3)),
         (*draw(138, (2, 4), (5, 4)), draw(139, *[(4, 4)] * 3)),
-        (  # scores near -30,000 that rise by 25 from key to key
-            torch.tensor([[149.875, 0.5], [149.75, -1.2], [149.625, 2.0]]),
-            torch.tensor([[150.0, 1.5]]),
+        (  # scores near -3e6 that rise by 1e5 from key to key
+            torch.tensor([[2.875, 0.5], [2.75, -1.2], [2.625, 2.0]]),
+            torch.tensor([[3.0, 1.5]]),
             (
-                torch.tensor([[-1.875, 0.0], [0.0, 0.0]]),
+                torch.tensor([[-500_000.0, 0.0], [0.0, 0.0]]),
                 torch.tensor([[1.0, 0.0], [0.0, 0.0]]),
                 torch.tensor([[0.0, 0.0], [1.0, -1.0]]),
             ),
@@ -799,6 +807,7 @@ def _segment_by_einsum(x, memory, weights):
             triangle="none",
         ),
         not_low_enough("fill"),
+        softmax_of_hidden("fill", axis=-1),
         not_shifted(fill="unshifted", axis=-1),
         wrong(
             "the scores are not scaled",
@@ -1390,7 +1399,8 @@ def _causal_map(seed, steps, towards_first=0.0):
               {"back": 1}, {"own": "beside the first"}, own=False),
         wrong("the largest weights are taken, not the newest keys", "locality",
               "A bet is made before the weights are known: `budget` keys by their places.",
-              {"newest": "in the second bet"}, newest=False),
+              {"newest": "in the second bet"}, newest=False, first="within", more=0, own=True,
+              back=0, order="right"),
         wrong("a slice starts below 0", "off by one",
               "In the first rows t - budget + 1 is negative and counts from the end: take max(0, "
               "...).",

@@ -8,11 +8,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_utils.checker.common import (
+    DIVIDED_AGAIN,
     NOT_LOW,
     lowered,
     mixed_up,
     not_low_enough,
     not_shifted,
+    softmax_of_hidden,
     unshifted,
 )
 from course_utils.checker.exercise import exercise, wrong
@@ -685,6 +687,9 @@ def _prefix_attend(
         return scores.softmax(axis) * mask @ all_values
     if fill == "unshifted":
         return unshifted(scores, mask) @ all_values
+    if fill in DIVIDED_AGAIN:
+        weights = scores.softmax(axis) * mask
+        return weights / DIVIDED_AGAIN[fill](weights, mask) @ all_values
     hides = fill in NOT_LOW
     scores = lowered(scores, ~mask, fill) if hides else scores.masked_fill(~mask, fill)
     if softmax in ("two", "two, halved"):
@@ -736,14 +741,15 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 
     trains="attention with trained keys and values in front",
     text="""
     Scaled dot-product attention with a prefix: every query of every sentence may look at the `m`
-    trained keys as well. Padding among the tokens stays hidden; `real_keys` is True for real ones.
+    trained keys as well. Padding among the tokens stays hidden, however far apart the scores lie;
+    `real_keys` is True for real ones.
     """,
     reference=_prefix_attend,
     probes=[
         (*draw(1431, (1, 1, 2), (1, 3, 2), (1, 3, 2), (1, 2), (1, 2)), _REAL[0]),
         (*draw(1432, (2, 3, 5), (2, 4, 5), (2, 4, 5), (2, 5), (2, 5)), _REAL[1]),
         (*draw(1433, (2, 2, 6), (2, 4, 6), (2, 4, 6), (3, 6), (3, 6)), _REAL[1]),
-        _low_scores(1434, torch.tensor([[1, 0, 0, 0], [1, 1, 1, 0]]).bool()),
+        _low_scores(1434, torch.tensor([[1, 0, 0, 0], [1, 1, 1, 1]]).bool()),
     ],
     mistakes=[
         wrong(
@@ -829,7 +835,9 @@ _REAL = [torch.tensor(rows).bool() for rows in ([[1, 1, 0]], [[1, 1, 1, 0], [1, 
             "exp(0) = 1 is a weight; -inf gives none.",
             fill=0.0,
         ),
-        not_low_enough("fill"),
+        not_low_enough("fill", "at -1", "at -100"),
+        not_low_enough("fill", "by 10000", axis=-1),
+        softmax_of_hidden("fill", softmax="one", axis=-1),
         not_shifted(fill="unshifted", softmax="one", axis=-1),
         wrong(
             "the mask comes after the softmax",

@@ -5,10 +5,12 @@ import math
 import torch
 
 from course_utils.checker.common import (
+    DIVIDED_AGAIN,
     NOT_LOW,
     lowered,
     not_low_enough,
     not_shifted,
+    softmax_of_hidden,
     unshifted,
     worked_out,
 )
@@ -44,6 +46,9 @@ def _attention(
     weights = weights / d_k**0.5 if scale == "after" else weights
     if hide == "after":
         weights = weights.masked_fill(~seen, 0.0)
+    if hide in DIVIDED_AGAIN:
+        weights = weights * seen
+        weights = weights / DIVIDED_AGAIN[hide](weights, seen)
     return weights if mix == "none" else weights @ (K if mix == "K" else V)
 
 
@@ -61,7 +66,8 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
     trains="the formula of attention",
     asks="practice",
     text="""
-    Scaled dot-product attention with a mask, from memory. One line is enough.
+    Scaled dot-product attention with a mask, from memory, however far apart the scores lie. One
+    line is enough.
     """,
     reference=_attention,
     probes=[
@@ -114,7 +120,8 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
             hide="zero",
         ),
         not_low_enough("hide", "at -1", "at -100"),
-        not_low_enough("hide", "by 50", scale="root"),
+        not_low_enough("hide", "by 10000", scale="root", axis=-1),
+        softmax_of_hidden("hide", axis=-1),
         not_shifted(hide="unshifted", axis=-1),
         wrong(
             "the mask is not used",
@@ -179,6 +186,13 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
         "masked_fill takes the places to overwrite: those where the mask is False.",
     ],
     right_variants=[
+        lambda Q, K, V, mask: (
+            lambda e: e / e.sum(-1, keepdim=True) @ V
+        )(
+            (lambda s: (s - s.amax(-1, keepdim=True)).exp())(
+                torch.where(mask, Q @ K.mT / math.sqrt(K.shape[-1]), -math.inf)
+            )
+        ),
         lambda Q, K, V, mask: torch.nn.functional.scaled_dot_product_attention(
             Q, K, V, attn_mask=mask
         ),
@@ -190,11 +204,6 @@ _REAL = (torch.arange(5) < torch.tensor([[3], [5]]))[:, None, None]  # (2, 1, 1,
             ).softmax(-1),
             V,
         ),
-        lambda Q, K, V, mask: (
-            lambda s: (lambda e: e / e.sum(-1, keepdim=True))(
-                torch.exp(s - s.amax(-1, keepdim=True)) * mask
-            ) @ V
-        )(Q @ K.mT / math.sqrt(K.shape[-1])),
     ],
 )  # fmt: skip
 def attention_in_one_line(Q, K, V, mask):

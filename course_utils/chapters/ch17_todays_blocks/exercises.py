@@ -55,9 +55,9 @@ def _norm_probe(seed, *shape, eps):
     difficulty=2,
     trains="RMSNorm, to the last term",
     text="""
-    RMSNorm without `nn.RMSNorm` and `F.rms_norm`: divide every token vector by the root of the mean
-    of its squares, and multiply each feature by its own weight. ε is added to the mean, under the
-    root. The check uses a large ε, so that its place shows.
+    RMSNorm without `nn.RMSNorm`, `F.rms_norm` and the other norms of torch: divide every token
+    vector by the root of the mean of its squares, and multiply each feature by its own weight. ε is
+    added to the mean, under the root. The check uses a large ε, so that its place shows.
     """,
     reference=_rms,
     probes=[
@@ -187,9 +187,19 @@ _ACTIVATIONS = {
     "relu": F.relu,
     "gelu": F.gelu,
     "tanh": torch.tanh,
+    "elu": F.elu,
+    "softplus": F.softplus,
+    "leaky": F.leaky_relu,
+    "hard": F.hardswish,
+    "relu6": F.relu6,
+    "flat": F.hardtanh,
+    "gate": F.hardsigmoid,
     "softmax": lambda z: z.softmax(-1),
     "none": lambda z: z,
 }
+
+
+_NO_SILU = ("gelu", "tanh", "elu", "softplus", "leaky", "hard", "relu6", "gate", "flat")
 
 
 def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="product", last=True,
@@ -261,8 +271,7 @@ def _gated(x, W_gate, W_up, W_down, *, on="gate", activation="silu", join="produ
             "the activation is not SiLU",
             "activation",
             "ReLU and GELU make relatives of SwiGLU (ReGLU, GEGLU), with other numbers.",
-            {"activation": "gelu"},
-            {"activation": "tanh"},
+            *({"activation": other} for other in _NO_SILU),
             activation="relu",
         ),
         wrong(
