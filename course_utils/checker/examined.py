@@ -20,7 +20,8 @@ from course_utils.checker.widen import FAR, doubled, drawn, usual, widened
 
 _SEEN = 0.02  # a difference that is seen in few digits, as a part of the largest number
 _TO_WIDEN = 1.2  # seconds that must be left for all the widened inputs
-_SLIGHTLY = "every number is off by less than 1 %: is one rounded, or a small one added?"
+_LITTLE = "no number is off by more than 1 % of the largest"
+_SLIGHTLY = f"{_LITTLE}: is one rounded, or a small one added?"
 _SEVERAL = 4  # inputs on which a part is right that is called so, and small ones for a name
 
 
@@ -129,6 +130,14 @@ class Examined:
         """What the answer gives, as far as it comes in time."""
         return [run.value for run in self._play(inputs)]
 
+    def _lost(self, case: Case) -> list[str]:
+        """By which function something is lost that the facts speak of, on the input shown."""
+        watch, left = self.session.watch, self.end - time.process_time()
+        if left > 0 and any("NaN" in fact for fact in self.facts):
+            once = run_answer(self.exercise.play, self.answer, [case.args], left, whole=True)
+            watch = once.watch
+        return watch.lost(self.facts, case.args)
+
     def _side_effects(self) -> list[str]:
         found, session = [], self.session
         if self.exercise.kind == "value":
@@ -136,8 +145,7 @@ class Examined:
         changed = sorted({i for run in session.runs for i in run.changed})
         for name in map(self.exercise.argument, changed):
             found.append(f"it changes its input {name} in place: work on a copy")
-        first = self.given[0]
-        if gap(first, session.repeated.value).size > 1:
+        if gap(self.given[-1], session.repeated.value).size > 1:
             found.append("it gives different answers to the same input: is it random?")
         elif (
             not changed
@@ -163,7 +171,7 @@ class Examined:
         rows = zip(self.exercise.edges, right_on(self.exercise, inputs), self._values(inputs))
         for (words, args), due, given in rows:
             if not nearly(due, given) and not isinstance(given, Raised):
-                said = f"on the usual inputs every number is off by less than 1 %, but not {words}"
+                said = f"on the usual inputs {_LITTLE}, but not {words}"
                 return said, Case(args, due, given, gap(due, given).index)
         return _SLIGHTLY, case
 

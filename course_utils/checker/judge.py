@@ -62,7 +62,7 @@ def judge_answer(exercise: Exercise, answer: Any, seconds: float = SECONDS) -> V
     end = time.process_time() + BUDGET
     session = run_answer(exercise.play, answer, exercise.probes, seconds, whole=True)
     every = [*session.runs, session.again, session.repeated]
-    for run, args in zip(every, [*exercise.probes, *exercise.probes[:1] * 2]):
+    for run, args in zip(every, [*exercise.probes, exercise.probes[0], exercise.probes[-1]]):
         if run and run.timed_out:
             return out_of_time(session, args, seconds)
     return _Judge(exercise, answer, session, end + session.loaded).verdict()
@@ -119,7 +119,7 @@ class _Judge(Examined):
                 "`.T` turns all the axes round where there are three; `.mT`, or "
                 "`.transpose(-2, -1)`, exchanges the last two"
             )
-        self.facts += self.session.watch.lost(self.facts, case.args) if case else []
+        self.facts += self._lost(case) if case else []
         self.facts += [f"a warning came with it: {text}" for text in self.session.warned]
         facts = tuple(dict.fromkeys(f for f in self.facts if f))
         printed, held = self.session.printed, self._held(case)
@@ -226,7 +226,7 @@ class _Judge(Examined):
         if said:
             self.facts.insert(0, said)
             return self._wrong(None)
-        repeats = gap(self.given[0], self.session.repeated.value).size <= 1
+        repeats = gap(self.given[-1], self.session.repeated.value).size <= 1
         look = repeats and not found.of_kind
         change = self._repaired(self.exercise.probes[i]) if look else ""
         if not change and repeats:

@@ -73,7 +73,7 @@ class Run:
 class Session:
     """The runs of one check, one for each input, and what the answer printed meanwhile.
 
-    `repeated` is the first input once more with other random numbers, `again` once more with the
+    `repeated` is the last input once more with other random numbers, `again` once more with the
     very tensors of the first run, and `watch` holds notes on a last run.
     """
 
@@ -290,7 +290,7 @@ def _work(
             session.again = Run(timed_out=True)
             one(session.again, first, 0)
             session.repeated = Run(timed_out=True)
-            one(session.repeated, fresh(inputs[0]), len(inputs))
+            one(session.repeated, fresh(inputs[-1]), len(inputs))
             once_more = fresh(inputs[0])
             with watch.calls_noted():
                 one(Run(), once_more, 0)

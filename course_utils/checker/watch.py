@@ -17,6 +17,7 @@ _LOST = {  # what becomes of large scores, and by which function
     "softmax first subtract the largest of the row; a sigmoid is 1 / (1 + exp(-z))",
     "log": "a small probability is 0 in {}, and its `log` -inf: `log_softmax` avoids that",
 }
+_HIDDEN = -1e4  # and below: no score, but a number that hides one
 _NORMS = {"layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm", "normalize"}
 _LOST_BELOW = "`exp` of a number far below 0 is 0 in {}: stay with the logarithms"
 _ROOMS = ("models", "training", "text")
@@ -29,8 +30,8 @@ class Watch:
     Attributes:
         returned: what it handed back last, before anything was made of it; `...` if nothing yet.
         calls: the functions of torch that it called, "cross_entropy" and where a keyword was set
-            "cross_entropy(label_smoothing)" too, and "exp in float32"; noted inside `calls_noted`
-            only.
+            "cross_entropy(label_smoothing)" too, and "exp in float32" where that loses something;
+            noted inside `calls_noted` only.
         shapes: those of the tensors that it made with functions of torch; likewise.
         borrowed: the functions and layers of the course's library whose results it handed back
             as they were; likewise.
@@ -137,11 +138,19 @@ class _Calls(TorchFunctionMode):
             name = "squeeze()"
         words = {w for w, x in (kwargs or {}).items() if isinstance(x, (int, float)) and x}
         self.seen |= {name, *(f"{name}({word})" for word in words)}
-        floats = [x.dtype for x in args if isinstance(x, Tensor) and x.dtype.is_floating_point]
-        self.seen |= {f"{name} in {str(dtype).removeprefix('torch.')}" for dtype in floats}
         result = func(*args, **(kwargs or {}))
+        if name in _LOST and isinstance(result, Tensor) and _loses(args[0], result):
+            self.seen.add(f"{name} in {str(result.dtype).removeprefix('torch.')}")
         self.made |= {(*result.shape,)} if isinstance(result, Tensor) else set()
         return result
+
+
+def _loses(x: Tensor, result: Tensor) -> bool:
+    """Whether finite numbers became infinite, or 0: one that was not lowered to hide it, or all."""
+    finite = x.isfinite()
+    lost = (result == 0) & finite
+    whole = lost.all(-1) if lost.dim() and lost.numel() else lost
+    return bool(((result.isinf() | lost & (x > _HIDDEN)) & finite).any() or whole.any())
 
 
 def loads(thread: int) -> bool:

@@ -149,10 +149,6 @@ def _naive(x):
     return weights @ x, weights
 
 
-def _by_thousand(scores, mask):
-    return torch.softmax(scores - 1000.0 * ~mask, -1) * mask.any(-1, keepdim=True)
-
-
 def _beside(layer, x):
     before, columns = layer(x), []
     for j in range(len(x)):
@@ -166,7 +162,6 @@ def _beside(layer, x):
     ("name", "answer", "words"),
     [
         ("basic_attention", _naive, "first subtract the largest"),
-        ("softmax_with_mask", _by_thousand, "4000 times as large"),
         ("influence", _beside, "holds the same at 0 and 1"),
         (
             "brevity_penalty",
@@ -562,18 +557,6 @@ def test_a_small_example_keeps_numbers_of_a_row_apart():
 @pytest.mark.parametrize(
     ("name", "answer", "where"),
     [
-        (
-            "draft_ahead",
-            lambda a, c, most: max(
-                range(most + 1), key=lambda k: (1 - a ** (k + 1)) / (1 - a) / (1 + k * c)
-            ),
-            "where `kept` is 1",
-        ),
-        (
-            "draft_ahead",
-            lambda a, c, most: most if a == 1 else REGISTRY["draft_ahead"].solution(a, c, most),
-            "where `kept` is 1 and `cost` is larger",
-        ),
         (
             "expert_shares",
             lambda z, k: z.where(z >= z.topk(k).values[:, -1:], torch.tensor(-250.0)).softmax(1),

@@ -75,3 +75,38 @@ def test_a_step_more_mends_no_table_of_truths_by_chance():
 def test_a_power_of_ten_is_told():
     assert "10 times too large" in str(check("peak_learning_rate", 0.00494))
     assert "10 times too small" in str(check("peak_learning_rate", 0.0000494))
+
+
+def test_what_is_wrong_in_float64_alone_cuts_no_gradient():
+    def answer(x, W_1, b_1, W_2, b_2):
+        y = torch.relu(x @ W_1 + b_1) @ W_2 + b_2
+        return y if x.dtype == torch.float32 else 2 * y
+
+    assert "gradient" not in str(check("feed_forward", answer))
+
+
+def test_numbers_of_which_some_are_exact_are_not_all_called_off():
+    def rounded(x, valid_lens):
+        keep = torch.arange(x.shape[1]) < valid_lens[:, None]
+        means = torch.where(keep[..., None], x, 0.0).sum(1) / valid_lens[:, None]
+        return means.round(decimals=2)
+
+    said = str(check("mean_of_real", rounded))
+    assert "No number is off by more than 1 % of the largest" in said
+    assert "very number is off" not in said
+
+
+def test_an_exp_that_loses_nothing_is_not_blamed_for_what_is_infinite():
+    def divided_by_zero(logits, targets, pad):
+        real = targets != pad
+        logs = logits.log_softmax(-1).gather(-1, targets[..., None])[..., 0]
+        return torch.exp(-logs[real].mean()) / torch.zeros(())
+
+    said = str(check("text_perplexity", divided_by_zero))
+    assert "infinite" in said
+    assert "`exp` of a" not in said
+
+
+def test_a_sentence_typed_for_letters_is_shown_as_it_was_typed():
+    assert "'d, e, and f'" in str(check("what_fits", "d, e, and f"))
+    assert check("what_fits", "e, d")

@@ -49,13 +49,6 @@ def in_small_letters(candidate, reference, n):
     return BY_NAME["clipped_precision"].solution(*words, n)
 
 
-def one_maximum(queries, keys, values):
-    scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
-    powers = torch.exp(scores - scores.amax((1, 2), keepdim=True)).tril()
-    weights = powers / powers.sum(-1, keepdim=True)
-    return weights @ values, weights
-
-
 def strictly_below(base, loss, allowed):
     rise = loss - base
     alone = rise.diagonal() < allowed
@@ -96,7 +89,6 @@ def of_weights_above_zero(map, distance):
         ("shifted", of_fixed_ids),
         ("shifted", without_repeats),
         ("clipped_precision", in_small_letters),
-        ("causal_attention", one_maximum),
         ("hidden_partners", strictly_below),
         ("hidden_partners", allowed_is_missed),
         ("clip_by_norm", divided_by_the_norm),
