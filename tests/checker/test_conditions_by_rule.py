@@ -236,3 +236,61 @@ def test_a_long_piece_of_code_is_shown_with_both_its_ends():
 
     (change,) = check("longest_text", one_less).verdict.measured
     assert "- 1`, a step is too many" in change
+
+
+def _of(tokens, time):
+    def draft(kept, cost, most):
+        rates = [tokens(kept, k) / time(kept, cost, k) for k in range(most + 1)]
+        return rates.index(max(rates))
+
+    return draft
+
+
+def _plain(kept, cost, k):
+    return 1 + k * cost
+
+
+def _geometric(kept, k):
+    return sum(kept**i for i in range(k + 1))
+
+
+def _until_the_first_rejected(kept, k):
+    return 1 + sum(i * kept**i * (1 - kept) for i in range(k))
+
+
+def from_one(kept, cost, most):
+    rates = [_geometric(kept, k - 1) / (1 + k * cost) for k in range(1, most + 1)]
+    return rates.index(max(rates))
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        (_of(lambda kept, k: 1 + k * kept**k, _plain), "all drafted tokens are kept, or none"),
+        (
+            _of(_until_the_first_rejected, _plain),
+            "the case that all k are kept is left out, or weighed by 1 - kept",
+        ),
+        (
+            _of(lambda kept, k: 1 + sum(i * kept**i for i in range(k + 1)), _plain),
+            "token i is counted i times",
+        ),
+        (
+            _of(_geometric, lambda kept, cost, k: 1 + cost * _geometric(kept, k)),
+            "the small model's time does not grow by `cost` with every k",
+        ),
+        (from_one, "the large model's own token, or the last drafted one, is left out"),
+    ],
+)
+def test_what_gives_one_choice_has_one_name_that_is_true_of_all(answer, mistake):
+    assert check("draft_ahead", answer).mistakes == (mistake,)
+
+
+def test_a_pool_is_not_called_right_for_padding_that_holds_what_is_real():
+    def unmasked(x, valid_lens):
+        weights = torch.arange(1.0, x.shape[1] + 1)
+        return (x * (weights / weights.sum())[:, None]).sum(1)
+
+    assert (
+        "gives v where all real outputs are v" not in check("ordered_pool", unmasked).verdict.held
+    )

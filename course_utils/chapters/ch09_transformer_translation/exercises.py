@@ -1585,7 +1585,8 @@ def play_schedule(answer, steps):
         "the largest is 1": abs(peak - 1) < 1e-2,
         "the first is at most half of it": rates[0] <= 0.5 * peak,
         "the largest comes in the first third": 3 * (top + 1) <= steps,
-        "it rises before and falls afterwards": up == sorted(up) and down == sorted(down)[::-1],
+        "it rises before and never rises afterwards": up == sorted(up)
+        and down == sorted(down)[::-1],
         "a third of all are 0.95 or more": 3 * sum(rate >= 0.95 for rate in rates) >= steps,
         "the last is at most a tenth": rates[-1] <= 0.1 * peak,
     }

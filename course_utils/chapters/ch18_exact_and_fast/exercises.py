@@ -1357,13 +1357,24 @@ def _ahead(
             "independent": 1 + k * kept,
             "every": k + 1,
             "the last": 1 + kept**k * (k > 0),
+            "all or none": 1 + k * kept**k,
+            "one too few": sum(kept**i for i in range(k)),
+            "no full round": 1 + sum(i * kept**i * (1 - kept) for i in range(k)),
+            "no full round, from 1": 1 + sum(i * kept**i * (1 - kept) for i in range(k + 1)),
+            "one rejected": sum((i + 1) * kept**i * (1 - kept) for i in range(k + 1)),
+            "weighted": 1 + sum(i * kept**i for i in range(k + 1)),
         }[tokens]
-        spent = {"large": 1.0, "drafts": k * cost or 1.0, "once": 1 + cost * (k > 0)}.get(
-            time, 1 + k * cost
-        )
+        spent = {
+            "large": 1.0,
+            "drafts": k * cost or 1.0,
+            "once": 1 + cost * (k > 0),
+            "of the kept": 1 + cost * written,
+        }.get(time, 1 + k * cost)
         return written - k * cost if time == "subtracted" else written / spent
 
     best = max(range(first, most + 1 - last), key=gain)
+    if rate == "index":  # in a list that begins with the first that is tried
+        return best - first
     return gain(best) if rate else best
 
 
@@ -1401,9 +1412,10 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
     ],
     mistakes=[
         wrong(
-            "the small model's time is left out, or the same for every k",
+            "the small model's time does not grow by `cost` with every k",
             "counting",
-            "Drafting k tokens takes k times `cost`, on top of the large model's step.",
+            "Drafting k takes k times `cost`, kept or not, on top of the large model's step.",
+            {"time": "of the kept"},
             time="large",
             **_ALL_TOKENS,
         ),
@@ -1421,9 +1433,12 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             **_ALL_TOKENS,
         ),
         wrong(
-            "the large model's own token is left out",
+            "the large model's own token, or the last drafted one, is left out",
             "counting",
-            "A round writes the kept tokens and one more: a replacement, or one beyond the draft.",
+            "A round writes the kept tokens and one more, a replacement or one beyond the draft: "
+            "1 + kept + ... + kept ** k.",
+            {"tokens": "one too few"},
+            {"tokens": "one too few", "first": 1, "rate": "index"},
             tokens="drafts",
             time="both",
         ),
@@ -1440,9 +1455,33 @@ _ALL_TOKENS, _ALL_TIME = {"tokens": "all", "first": 0}, {"time": "both", "first"
             tokens="the last",
         ),
         wrong(
-            "the time is subtracted from the tokens, not divided by",
+            "all drafted tokens are kept, or none",
             "counting",
-            "Tokens in a unit of time are tokens over time.",
+            "The first few may be kept without the rest: kept + kept ** 2 + ... + kept ** k.",
+            tokens="all or none",
+            **_ALL_TIME,
+        ),
+        wrong(
+            "the case that all k are kept is left out, or weighed by 1 - kept",
+            "counting",
+            "With probability kept ** k nothing is rejected, and then there is no factor 1 - kept.",
+            {"tokens": "no full round, from 1"},
+            {"tokens": "one rejected"},
+            tokens="no full round",
+            **_ALL_TIME,
+        ),
+        wrong(
+            "token i is counted i times",
+            "counting",
+            "It is one token, kept with probability kept ** i: add kept ** i once for each i.",
+            tokens="weighted",
+            **_ALL_TIME,
+        ),
+        wrong(
+            "tokens minus time is made largest, not tokens over time",
+            "counting",
+            "One more token that brings more than it costs makes the difference larger; asked are "
+            "tokens in a unit of time, tokens over time.",
             time="subtracted",
             **_ALL_TOKENS,
         ),
