@@ -20,6 +20,7 @@ from course_utils.checker.left_over import what_is_left
 from course_utils.checker.mistaken import NUMBERS
 from course_utils.checker.one_change import EACH, NUMBER, around, job, least, place, takes_away
 from course_utils.checker.runner import outcome, play_batch
+from course_utils.checker.slips import OTHER_NAME, OTHER_OPERATION, is_small
 from course_utils.checker.widen import drawn, far_longer, widened
 
 _RUNS = 0.12  # of computing, for one that is right on all inputs
@@ -162,15 +163,25 @@ def _only_truths(value: Any) -> bool:
 
 
 def _may_be_written(edit: Edit | Together) -> bool:
-    """No number below 0 in the place of one that something is added to or multiplied by."""
-    return not any(
-        part.words == NUMBER
-        and isinstance(part.parent, ast.BinOp)
-        and not isinstance(part.parent.op, ast.Pow)
-        and isinstance(part.new, ast.UnaryOp)
-        and part.new.operand.value <= -min(NUMBERS)
-        for part in getattr(edit, "parts", [edit])
-    )
+    """Whether no part is right by luck alone: numbers that nobody writes, names for what is true.
+
+    No number below 0 stands where something is added or multiplied, and none but 0 in the place of
+    a tiny one, which is not there to be multiplied by either; another name is no cure where only the truth of a name counts.
+    """
+    return not any(map(_by_luck, getattr(edit, "parts", [edit])))
+
+
+def _by_luck(part: Edit) -> bool:
+    parent, new = part.parent, part.new
+    if part.words == OTHER_NAME:
+        return isinstance(parent, ast.BoolOp) or getattr(parent, "test", None) is part.node
+    if part.words == OTHER_OPERATION:
+        return is_small(part.node.right)
+    if part.words != NUMBER or not isinstance(parent, ast.BinOp) or isinstance(parent.op, ast.Pow):
+        return False
+    if isinstance(new, ast.UnaryOp):
+        return new.operand.value <= -min(NUMBERS)
+    return is_small(part.node) and bool(new.value)
 
 
 def _only_computes(code: Code) -> bool:

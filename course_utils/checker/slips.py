@@ -21,6 +21,8 @@ from course_utils.checker.mistaken import (
 
 _COMPARES = {"eq", "ne", "lt", "le", "gt", "ge", "isin", "equal", "not_equal"}
 _SHORT = 30  # characters of code that words hold
+OTHER_OPERATION = "another operation is due"
+OTHER_NAME = "one name stands for another"
 NO_SMALL = "the small number is too many"
 NO_ZERO = "a small number is missing, in a divisor, a root or a logarithm"
 LOG_SOFTMAX = "`log_softmax` is due, for a softmax can be 0 in float32"
@@ -32,7 +34,7 @@ Slips = Iterator[tuple[str, ast.expr]]
 def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
     """One name, number, sign or function for another of its kind."""
     if isinstance(node, ast.Name) and node.id in names:
-        yield from (("one name stands for another", _name(n)) for n in names)
+        yield from ((OTHER_NAME, _name(n)) for n in names)
     if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
         for name in own:
             yield "one part of the module stands for another", _attribute(node.value, name)
@@ -47,13 +49,13 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         yield "True and False are exchanged", ast.Constant(not node.value)
     if isinstance(node, ast.BinOp):
         for other in _alike(type(node.op)):
-            yield "another operation is due", ast.BinOp(node.left, other(), node.right)
+            yield OTHER_OPERATION, ast.BinOp(node.left, other(), node.right)
         yield "two sides are exchanged", ast.BinOp(node.right, node.op, node.left)
         for new in _other_brackets(node):
             yield "the brackets stand elsewhere", new
         if isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Constant):
             yield "another number is due", ast.BinOp(node.left, node.op, _number(VERY_LOW))
-        if isinstance(node.op, (ast.Add, ast.Sub)) and _is_small(node.right):
+        if isinstance(node.op, (ast.Add, ast.Sub)) and is_small(node.right):
             yield NO_SMALL, node.left
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         for other in _alike(type(node.ops[0])):
@@ -61,6 +63,11 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
     if isinstance(node, ast.BoolOp):
         other = ast.Or if isinstance(node.op, ast.And) else ast.And
         yield "`and` and `or` are exchanged", ast.BoolOp(other(), node.values)
+        for i, x in enumerate(node.values):
+            if isinstance(x, ast.Name):
+                asked = ast.Compare(x, [ast.IsNot()], [ast.Constant(None)])
+                others = [*node.values[:i], asked, *node.values[i + 1 :]]
+                yield f"`{x.id} is not None` is due, for 0 is False", ast.BoolOp(node.op, others)
     if isinstance(node, ast.Call):
         called = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
         for other in _alike(called):
@@ -78,7 +85,7 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
 def _softmax_under(node: ast.Call) -> ast.Call | None:
     """log_softmax in place of the logarithm of a softmax, with a small number in it or without."""
     inner = node.args[0] if node.args else getattr(node.func, "value", None)
-    if isinstance(inner, ast.BinOp) and _is_small(inner.right):
+    if isinstance(inner, ast.BinOp) and is_small(inner.right):
         inner = inner.left
     if _is_clamped(inner):
         inner = inner.func.value
@@ -92,7 +99,7 @@ def _is_clamped(node: ast.expr | None) -> bool:
     """Whether it is x.clamp(min=1e-9)."""
     func = getattr(node, "func", None)
     called = isinstance(func, ast.Attribute) and func.attr in ("clamp", "clip", "clamp_min")
-    return called and all(map(_is_small, [*node.args, *(k.value for k in node.keywords)]))
+    return called and all(map(is_small, [*node.args, *(k.value for k in node.keywords)]))
 
 
 def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
@@ -208,7 +215,7 @@ def _whole(node: ast.expr | None) -> int | None:
     return None
 
 
-def _is_small(node: ast.expr) -> bool:
+def is_small(node: ast.expr) -> bool:
     """Whether it is a number that only keeps a divisor from 0."""
     value = getattr(node, "value", None)
     return isinstance(node, ast.Constant) and type(value) is float and 0 < value <= 1e-3

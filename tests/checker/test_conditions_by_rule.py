@@ -182,6 +182,18 @@ def sum_of_both(base, loss, allowed):
     return fine[:, None] & fine & (loss - base > alone[:, None] + alone)
 
 
+def written_in_every_row(queries, keys, k):
+    distance = (queries[:, None] - keys).abs()
+    weights = torch.zeros_like(distance)
+    weights[:, distance.argsort(dim=1)[:, :k]] = 1 / k
+    return weights
+
+
+def cut_the_other_way(W, num_heads):
+    heads = W.reshape(W.shape[0], -1, num_heads)
+    return torch.cat([heads[..., ::2], heads[..., 1::2]], -1).reshape(W.shape)
+
+
 def _own_table(order):
     def code(positions, d):
         speeds = 10000.0 ** (-torch.arange(0, d, 2) / d)
@@ -211,6 +223,12 @@ class EachNormIsKept(nn.Module):
 @pytest.mark.parametrize(
     ("name", "answer", "mistake"),
     [
+        ("nearest_weights", written_in_every_row, "a key that one query chooses counts for all"),
+        (
+            "neighbours_to_halves",
+            cut_the_other_way,
+            "the size of a head and the number of heads are exchanged",
+        ),
         ("own_code", _own_table(["sines", "cosines"]), "it is the table of this chapter"),
         ("own_code", _own_table(["cosines", "sines"]), "it is the table of this chapter"),
         (
@@ -294,3 +312,34 @@ def test_a_pool_is_not_called_right_for_padding_that_holds_what_is_real():
     assert (
         "gives v where all real outputs are v" not in check("ordered_pool", unmasked).verdict.held
     )
+
+
+def true_of_0(ids, pair, new):
+    out, last = [], None
+    for x in ids:
+        if last and last == pair[0] and x == pair[1]:
+            out[-1] = new
+            last = None
+        else:
+            out.append(x)
+            last = x
+    return out
+
+
+def tiny_number_added(x, valid_lens):
+    mask = torch.arange(x.shape[1]) < valid_lens[:, None]
+    x = (x + 1e-6).masked_fill(~mask[..., None], 0)
+    return x.sum(1) / (x != 0).sum(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "change"),
+    [
+        ("merge_pair", true_of_0, "`last is not None` is due, for 0 is False"),
+        ("mean_of_real", tiny_number_added, ""),
+    ],
+)
+def test_what_is_changed_is_what_is_wrong(name, answer, change):
+    measured = check(name, answer).verdict.measured
+    assert change in str(measured)
+    assert change or not any("with this one change" in said for said in measured)

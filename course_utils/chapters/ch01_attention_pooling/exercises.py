@@ -835,6 +835,9 @@ def _nearest(
     axis = 1 if along == "keys" else 0
     order = rank_of.argsort(axis, descending=last)
     chosen = (order if ranked == "once" else order.argsort(axis)) < k + more
+    if ranked == "for all queries":
+        chosen = chosen.any(0).expand_as(chosen)
+        return chosen / (k if share == "k" else chosen.sum(1, keepdim=True))
     if ranked == "by one limit":
         chosen = rank_of <= rank_of.gather(axis, order).narrow(axis, 0, k + more).max()
         return chosen / (k if share == "k" else chosen.sum(1, keepdim=True))
@@ -930,6 +933,17 @@ def _nearest_by_topk(queries, keys, k):
             "Each query has a k-th distance of its own: keep the axis, with .values[:, -1:].",
             {"share": "k"},
             ranked="by one limit",
+            along="keys",
+            share="equal",
+            last=False,
+        ),
+        wrong(
+            "a key that one query chooses counts for all",
+            "locality",
+            "weights[:, places] writes into every row: scatter writes the places of a query into "
+            "its own row.",
+            {"share": "k"},
+            ranked="for all queries",
             along="keys",
             share="equal",
             last=False,

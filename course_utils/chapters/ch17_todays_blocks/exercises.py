@@ -357,6 +357,11 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
     if heads == "together":
         return W[:, _order(d, order)]
     size = d // num_heads
+    if heads == "as wide as there are":
+        cut = W.unflatten(1, (size, num_heads))
+        return torch.cat([cut[..., ::2], cut[..., 1::2]], dim=-1).flatten(1)
+    if heads == "one alone":
+        return W[:, _order(size, order)]
     if heads == "side by side":
         return W[:, torch.cat([_order(size, order) + h for h in range(num_heads)])]
     if heads == "in turn":
@@ -383,6 +388,7 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
         (torch.arange(4.0).view(1, 4), 1),
         (torch.arange(24.0).view(2, 12), 2),
         (torch.arange(128.0).view(8, 16), 2),
+        (torch.arange(36.0).view(2, 18), 3),
     ],
     mistakes=[
         wrong(
@@ -417,6 +423,21 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
             "head layout",
             "The heads stand side by side: head 0 is the first d columns.",
             heads="in turn",
+        ),
+        wrong(
+            "the size of a head and the number of heads are exchanged",
+            "head layout",
+            "W.unflatten(1, (num_heads, -1)): first an axis of the heads, then one of the columns "
+            "of each.",
+            heads="as wide as there are",
+            order="to halves",
+        ),
+        wrong(
+            "one head alone is given",
+            "head layout",
+            "An order of d numbers takes d columns: each head needs them, from its own column on.",
+            heads="one alone",
+            axis="columns",
         ),
         wrong(
             "only the first head is rearranged",
