@@ -166,7 +166,8 @@ def _may_be_written(edit: Edit | Together) -> bool:
     """Whether no part is right by luck alone: numbers that nobody writes, names for what is true.
 
     No number below 0 stands where something is added or multiplied, and none but 0 in the place of
-    a tiny one, which is not there to be multiplied by either; another name is no cure where only the truth of a name counts.
+    a tiny one, which is not there to be multiplied by either. Another name is no cure where only
+    the truth of a name counts.
     """
     return not any(map(_by_luck, getattr(edit, "parts", [edit])))
 

@@ -167,7 +167,7 @@ def _squeezed(clean, corrupted, patched):
 def test_a_mistake_is_named_in_another_shape_too(patient_search):
     text = str(check("effects_of_many", _squeezed))
     assert "What is still missing is counted" in text
-    assert "And axes of size 1 are not as they are due" in text
+    assert "And from there axes of size 1 are not as they are due" in text
     assert "`squeeze()` without a number takes all axes of size 1 away" in text
 
 
