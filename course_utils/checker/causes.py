@@ -26,6 +26,7 @@ _NUMBER = re.compile(r"where `(\w+)` is (\d+)")
 _SCALE = re.compile(r"\d times as large$")
 _RELATIVE = re.compile(r"where `\w+` has one entry more .+|with sizes of .+")  # more than what?
 _UNKNOWN = "on this one"
+_NAME = re.compile(r"[a-zA-Z_]\w*")
 _DRAWS = 2
 _GRID = range(1, 10)  # of two whole numbers
 _TIMES = {2, 3, 4}  # as large as another one a size may be wherever an answer is right
@@ -109,8 +110,10 @@ def _of_a_number(
     return f"{words}, for example"
 
 
-def _of_one_size(exercise: Exercise, names: list[str], size: int) -> list[tuple]:
-    """The probes, with the axes of these names as long as that."""
+def _of_one_size(
+    exercise: Exercise, names: list[str], size: int, inputs: Sequence[tuple] = ()
+) -> list[tuple]:
+    """The inputs, else the probes, with the axes of these names as long as that."""
 
     def resized(value: Any, axes: tuple[str, ...]) -> Any:
         if isinstance(value, (list, tuple)):
@@ -121,7 +124,7 @@ def _of_one_size(exercise: Exercise, names: list[str], size: int) -> list[tuple]
 
     made = [
         tuple(resized(x, axes_of(exercise, i, x)) for i, x in enumerate(args))
-        for args in exercise.probes
+        for args in inputs or exercise.probes
     ]
     return [args for args in made if all_agree(exercise, args)]
 
@@ -167,18 +170,37 @@ def stops_where(
 ) -> str:
     """What is true of the inputs on which an answer stops with an error, and of no other; or "".
 
-    Of two such conditions neither is told, unless one alone has a name that the `line` has.
+    Of two such conditions neither is told, unless one alone has a name that the `line` has. What
+    fits the probes is tried where these very sizes, and no others, are equal and where they differ.
 
     Args:
         given: what came on the probes; further inputs tell conditions apart that fit these.
     """
     further = _other_numbers(exercise)
     played = [*zip(exercise.probes, given), *zip(further, play_answer(further))]
+    more = [x for pair in _fitting(exercise, played) for x in _equal_and_not(exercise, *pair[1:])]
+    played += zip(more, play_answer(more))
+    fitting = _fitting(exercise, played)
+    if len(fitting) > 1:
+        here = {*_NAME.findall(line)}
+        fitting = [x for x in fitting if here & {*_NAME.findall(" ".join(x[1:]))}]
+    if len(fitting) != 1 or len({isinstance(x, Raised) for _, x in played}) < 2:
+        return ""
+    words, a, b = fitting[0]
+    return f"it stops where {a} is {words} {b}, and on no other of the inputs tried"
+
+
+def _fitting(exercise: Exercise, played: Sequence[tuple]) -> list[tuple[str, str, str]]:
+    """The pairs of sizes of which one is larger, or other, where an answer stopped and only there.
+
+    Args:
+        played: inputs, each with what came.
+    """
     stopped = [isinstance(x, Raised) for _, x in played]
     sizes = [_sizes(exercise, args) for args, _ in played]
     axes = [_axes(exercise, args) for args, _ in played]
-    fitting = [
-        f"{a} is {words} {b}"
+    return [
+        (words, a, b)
         for some, pairs, words, is_so in (
             (sizes, itertools.permutations, "larger than", operator.gt),
             (axes, itertools.combinations, "not", operator.ne),
@@ -186,16 +208,17 @@ def stops_where(
         for a, b in pairs(sorted(set.intersection(*map(set, some))), 2)
         if [is_so(of[a], of[b]) for of in some] == stopped
     ]
-    if len(fitting) > 1:
-        here = {*re.findall(r"[a-zA-Z_]\w*", line)}
-        fitting = [x for x in fitting if here & {*re.findall(r"[a-zA-Z_]\w*", _names_in(x))}]
-    if len(fitting) != 1 or all(stopped) or not any(stopped):
-        return ""
-    return f"it stops where {fitting[0]}, and on no other of the inputs tried"
 
 
-def _names_in(condition: str) -> str:
-    return " ".join(re.findall("`(.*?)`", condition))
+def _equal_and_not(exercise: Exercise, a: str, b: str) -> list[tuple]:
+    """The probes with two of their sizes made equal, and with one of them 1 longer than all."""
+    found = []
+    for args in exercise.probes:
+        of = _axes(exercise, args)
+        for name, other in ((a, b), (b, a)) if {a, b} <= {*of} else ():
+            for size in (of[other], max(of.values()) + 1):
+                found += _of_one_size(exercise, [name.strip("`")], size, [args])
+    return found
 
 
 def _other_numbers(exercise: Exercise) -> list[tuple]:

@@ -55,10 +55,11 @@ class Examined:
             if all(gap(a.get(part), b.get(part)).size <= 1 for a, b in pairs)
         )  # fmt: skip
 
-    def _telling(self, named: tuple[Mistake, ...] = ()) -> int:
+    def _telling(self, named: tuple[Mistake, ...] = (), complete: bool = True) -> int:
         """The input to show: one that raises, else one whose form differs, else the smallest.
 
-        Of two mistakes both show on it, and of one in another form its plain form as well.
+        Of two mistakes both show on it, and of one in another form its plain form as well; where
+        the names are not `complete`, it shows that they do not explain everything.
         """
         alone = [(m,) for m in named if len(named) > 1]
         plain = [self._plain(m) for m in named]
@@ -66,6 +67,7 @@ class Examined:
         return min(
             wrong,
             key=lambda i: (
+                not complete and self._is_plain(named, self.exercise.probes[i], self.given[i]),
                 any(gap(outcome_of(self.exercise, m, i), self.due[i]).size <= 1 for m in plain),
                 any(gap(outcome_of(self.exercise, m, i), self.given[i]).size <= 1 for m in alone),
                 not isinstance(self.given[i], Raised),
@@ -79,6 +81,11 @@ class Examined:
     def _plain(self, mistake: Mistake) -> tuple[Mistake, ...]:
         """The plain form of a mistake, the first under its name."""
         return (next(m for m in self.exercise.mistakes if m.name == mistake.name),)
+
+    def _is_plain(self, named: tuple[Mistake, ...], args: tuple, given: Any) -> bool:
+        """Whether the plain forms of the mistakes give on this input what came."""
+        plain = tuple(m for mistake in named for m in self._plain(mistake))
+        return gap(*self._right([args], plain), given).size <= 1
 
     def _holds(self, some: tuple[Mistake, ...], part: Any = None, where: tuple = ()) -> bool:
         """Whether mistakes that explain the probes explain further inputs as well.
@@ -184,10 +191,11 @@ class Examined:
         left = max(0.2, self.end - time.process_time())
         return run_answer(self.exercise.play, self.answer, inputs, left, numbered=False).runs
 
-    def _small(self, i: int, named: tuple[Mistake, ...]) -> tuple[Case, Gap]:
+    def _small(self, i: int, named: tuple[Mistake, ...], complete: bool) -> tuple[Case, Gap]:
         """Probe `i`, or a smaller input on which the same shows, whole numbers where that can be.
 
-        Of two mistakes both show on it: neither alone gives what was given.
+        Of two mistakes both show on it: neither alone gives what was given. Where the names are not
+        `complete`, all of them together do not.
         """
         exercise, given, found = self.exercise, self.given[i], self.gaps[i]
         case, at_first = Case(exercise.probes[i], self.due[i], given, found.index), None
@@ -201,6 +209,7 @@ class Examined:
             less = gap(due, values[0])
             both = all(gap(*self._right([args], m), values[0]).size > 1 for m in alone)
             both &= all(gap(*self._right([args], m), due).size > 1 for m in plain)
+            both &= complete or not self._is_plain(named, args, values[0])
             if less.size > 1 and bool(less.fact) == bool(found.fact) and both:
                 made = Case(args, due, values[0], less.index), less
                 if not nearly(due, values[0], _SEEN):

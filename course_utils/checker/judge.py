@@ -98,12 +98,12 @@ class _Judge(Examined):
             named, of_parts = by_part.name_each_part(*explained)
             named = named or (by_part.name_three(*explained) if of_parts else ())
             complete = True
-        i = self._telling(named)
-        case, found = self._small(i, named)
+        i = self._telling(named, complete)
+        case, found = self._small(i, named, complete)
         if turns_round(self.exercise, named) and (one := self._repaired(self.exercise.probes[i])):
             return self._wrong(case, measured=[one])  # likelier than two that cancel in part
         if named:
-            if not complete:
+            if not complete and not self._is_plain(named, case.args, case.given):
                 self.facts.append("in its plain form it would give something else than what came")
             return dataclasses.replace(self._wrong(case, "mistake", named), whole=complete)
         if self.exercise.kind == "value":

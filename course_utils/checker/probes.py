@@ -22,20 +22,26 @@ def draw(seed: int, *shapes: tuple[int, ...], scale: float = 1.0) -> tuple[Tenso
     )
 
 
-def as_asked(value: Any, what: str, shape: tuple[int, ...]) -> Tensor:
+def as_asked(
+    value: Any, what: str, shape: tuple[int, ...], *, nan_is_measured: bool = False
+) -> Tensor:
     """What an answer returned, for a `play` that measures it.
 
     Args:
         what: is due, "a tensor (N,)".
         shape: that it must have.
+        nan_is_measured: whether a property says what is due of NaN; all others fail with it,
+            whatever they say.
 
     Raises:
-        NotAsAsked: it is no tensor, or has another shape.
+        NotAsAsked: it is no tensor, has another shape, or holds NaN.
     """
     if not isinstance(value, Tensor):
         raise NotAsAsked(f"{what} is due, and a result of type {type(value).__name__} came back")
     if value.shape != shape:
         raise NotAsAsked(f"{what} is due, here {shape}, and {(*value.shape,)} came back")
+    if value.isnan().any() and not nan_is_measured:
+        raise NotAsAsked(f"{what} of numbers is due, and NaN is among what came back")
     return value
 
 

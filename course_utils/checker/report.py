@@ -112,13 +112,24 @@ class Result:
         if named and self.verdict.mistakes[0].of_two:
             named.insert(0, "One way to this number:")
         elif named and self.verdict.whole:
-            named.insert(0, f"Your result is what comes out when {mistakes_are(len(named))} made:")
+            what = (
+                "The same properties are lacking"
+                if self._is_open
+                else "Your result is what comes out"
+            )
+            named.insert(0, f"{what} when {mistakes_are(len(named))} made:")
         elif named:
             named.insert(0, capital(f"{mistakes_are(len(named))} made:"))
         facts = [*self.verdict.measured, *self.verdict.facts]
         if named and self.verdict.whole and facts:
             facts[0] = f"and besides: {facts[0]}"
         return named + [capital(fact) + ("" if fact[-1] in ".?!" else ".") for fact in facts]
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether properties were measured, in which very different results may agree."""
+        due = self.verdict.case and self.verdict.case.expected
+        return isinstance(due, dict) and {*map(type, due.values())} == {bool}
 
     def _caption(self) -> str:
         one_value = self.exercise.kind == "value"

@@ -86,6 +86,7 @@ def _pool(weights, values, *, how="sum", along="keys", divided="no", again=False
             "normalisation",
             "Each row sums to 1 by itself; the whole map sums to Tq, and that is no divisor.",
             divided="by all weights",
+            along="keys",  # along the queries it is a mean
         ),
         wrong(
             "the values are made a column, and the result stays one",

@@ -27,6 +27,8 @@ def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="p
         "larger": tokens > pad,
         "smaller": tokens < pad,
         "length": torch.arange(tokens.shape[1]) < (tokens != pad).sum(1, keepdim=True),
+        "count of padding": torch.arange(tokens.shape[1]) < (tokens == pad).sum(1, keepdim=True),
+        "behind the padding": torch.arange(tokens.shape[1]) >= (tokens == pad).sum(1, keepdim=True),
         "first padding": (tokens == pad).cumsum(1) == 0,
     }[compare]  # (B, T)
     mask = ~mask if meaning == "hide" else mask
@@ -125,6 +127,19 @@ def _padding(tokens, pad, *, meaning="look", axis="keys", heads=True, compare="p
             "Real tokens may stand behind padding, too: compare token by token.",
             {"compare": "first padding"},
             compare="length",
+        ),
+        wrong(
+            "padding is taken to stand in front",
+            "mask missing",
+            "Padding may stand anywhere: compare token by token.",
+            compare="behind the padding",
+        ),
+        wrong(
+            "the number of padding tokens is taken for the length",
+            "mask missing",
+            "As many tokens are visible as there are padding tokens; compare token by token: a "
+            "real token is one that is not equal to pad.",
+            compare="count of padding",
         ),
         wrong(
             "the mask holds numbers, not booleans",

@@ -1275,31 +1275,38 @@ def _fair(queries, keys, *, made="cosines", factor=5, sign="kept"):
         "bent": lambda: 5 * torch.tanh(queries @ keys.mT),
         "short queries": lambda: 5 * F.normalize(queries, dim=-1) @ keys.mT,
         "short keys": lambda: 5 * queries @ F.normalize(keys, dim=-1).mT,
+        "short keys, tanh": lambda: 5 * (queries @ F.normalize(keys, dim=-1).mT).tanh(),
+        "short keys, clamped": lambda: (queries @ F.normalize(keys, dim=-1).mT).clamp(-5, 5),
     }[made]()
 
 
 def _what_a_score_keeps(answer, queries, keys):
     """What is asked of the score, whatever its design: each property, and whether it has it."""
-    wanted = (*queries.shape[:2], keys.shape[1])
-    scores = as_asked(answer(queries, keys), "a tensor (B, Tq, Tk)", wanted)
+
+    def score(queries, keys):
+        wanted = (*queries.shape[:2], keys.shape[1])
+        return as_asked(answer(queries, keys), "a tensor (B, Tq, Tk)", wanted)
+
+    scores = score(queries, keys)
     unit_q, unit_k = F.normalize(queries, dim=-1), F.normalize(keys, dim=-1)
     d = queries.shape[-1]
-    lines = torch.eye(d, dtype=queries.dtype)  # d keys at right angles; the query is the first
-    among = answer(3 * lines[None, :1], 3 * lines[None])[0, 0].softmax(-1)
+    lines = torch.eye(d, dtype=queries.dtype)[None, :4]  # at right angles; the query is the first
+    short, long = (score(r * lines[:, :1], 3 * lines)[0, 0].softmax(-1) for r in (0.1, 30.0))
     longer = [3.0 ** (torch.arange(keys.shape[1]) == i)[:, None] for i in range(keys.shape[1])]
     angles = (unit_q @ unit_k.mT).argsort(dim=-1)  # keys from the widest angle to the smallest
     return {
         "gives a longer key the same score": all(  # each key alone, and all together
-            torch.allclose(answer(queries, keys * factor), scores, atol=1e-3)
+            torch.allclose(score(queries, keys * factor), scores, atol=1e-3)
             for factor in (*longer, 3.0)
         ),
-        "stays between -5 and 5 for short vectors": answer(unit_q, unit_k).abs().max().item()
+        "stays between -5 and 5 for short vectors": score(unit_q, unit_k).abs().max().item()
         <= 5.001,
-        "stays between -5 and 5 for long queries": answer(100 * queries, unit_k).abs().max().item()
+        "stays between -5 and 5 for long queries": score(100 * queries, unit_k).abs().max().item()
         <= 5.001,
         "rises as the angle shrinks": torch.equal(scores.argsort(dim=-1), angles),
-        "prefers a key in its direction to one at a right angle": (among[0] > among[1]).item(),
-        "can choose": among[0].item() > 0.9,
+        "prefers a key in its direction to one at a right angle": (long[0] > long[1]).item(),
+        "can choose": long[0].item() > 0.9,
+        "can choose for short queries as for long ones": min(short[0], 0.9) >= min(long[0], 0.9),
     }
 
 
@@ -1340,7 +1347,10 @@ def _what_a_score_keeps(answer, queries, keys):
         wrong(
             "the length of a query counts",
             "score",
-            "Property 2: with 100 * queries the scores leave the range.",
+            "Properties 2 and 4 are due for queries of any length, for 100 * queries and for "
+            "0.01 * queries: take the length of a query out as well.",
+            {"made": "short keys, tanh"},
+            {"made": "short keys, clamped"},
             made="short keys",
             factor=5,
             sign="kept",
@@ -1382,7 +1392,10 @@ def _what_a_score_keeps(answer, queries, keys):
         lambda q, k: 5 * F.cosine_similarity(q[:, :, None], k[:, None], dim=-1),
         lambda q, k: 4 * _cosines(q.double(), k.double()),
         lambda q, k: 4.5 * torch.bmm(F.normalize(q, dim=-1), F.normalize(k, dim=-1).mT),
+        lambda q, k: 5 * (q / q.norm(dim=-1, keepdim=True))
+        @ (k / k.norm(dim=-1, keepdim=True)).mT,
     ],
+    allows=lambda q, k: min(q.norm(dim=-1).min(), k.norm(dim=-1).min()) > 0,  # zero has no angle
 )  # fmt: skip
 def fair_score(queries, keys):
     """A bounded score that knows the angle between query and key, and no length.

@@ -953,6 +953,9 @@ def _precision(
     )
     if gram == "sorted":
         grams, known = ([tuple(sorted(words)) for words in some] for some in (grams, known))
+    if gram in ("first word", "last word"):
+        k = 0 if gram == "first word" else -1
+        grams, known = ([words[k] for words in some] for some in (grams, known))
     if gram == "joined":
         grams, known = (["".join(words) for words in some] for some in (grams, known))
     counts, limits = Counter(grams), Counter(known)
@@ -1068,6 +1071,13 @@ def _by_strings(candidate, reference, n):
             "clipping",
             "n words in a row make one n-gram.",
             size="words",
+        ),
+        wrong(
+            "one word of an n-gram is compared, not all of them",
+            "clipping",
+            "Two n-grams are the same when all their n words are, in their order.",
+            {"gram": "last word"},
+            gram="first word",
         ),
         wrong(
             "the words of an n-gram are joined without a gap",

@@ -1195,21 +1195,20 @@ def watchful_layer(x):
 def _influence(
     layer, x, *,
     sides="right", change="one token", seen="any", diagonal="in", meaning="moved", least=1e-6,
+    back=True,
 ):  # fmt: skip
     step = 1.0 + torch.arange(x.shape[1])  # (d,)
     one = torch.zeros(x.shape[1])
     one[{"feature 0": 0, "the last feature": -1}.get(change, 0)] = 1.0
-    rows = []
+    rows, changed = [], x.clone()
     for j in range(len(x)):
-        changed = x.clone()
+        changed = x.clone() if back else changed
         if change in ("doubled", "cleared"):
             changed[j] *= 2.0 if change == "doubled" else 0.0
         elif change in ("nan", "inf"):
             changed[j] = float(change)
-        elif change.startswith("one and all"):
-            changed[: j + 1 if change == "one and all before" else None] += step
-            if change == "one and all after":
-                changed[:j] = x[:j]
+        elif change == "one and all after":
+            changed[j:] += step
         else:
             alike = torch.ones_like(step)
             steps = {"one token": step, "all alike": alike, "by 1e-3": 1e-3 * alike}
@@ -1294,9 +1293,14 @@ def _influence_by_gradient(layer, x):
             "several tokens are changed at once",
             "position",
             "Change one token at a time and leave all others as they were.",
-            {"change": "one and all after"},
-            change="one and all before",
+            change="one and all after",
             seen="any",
+        ),
+        wrong(
+            "changed tokens stay changed",
+            "position",
+            "Start from x as it is for every token, or you see what several do together.",
+            back=False,
         ),
         wrong(
             "any change anywhere counts for every output",
@@ -1587,7 +1591,7 @@ def _elsewhere(x, *, made="diagonal hidden", sums="one"):
 
 def _what_weights_keep(answer, x):
     """What is asked of the weights, whatever their design: each property, and whether it holds."""
-    weights = as_asked(answer(x), "a tensor (T, T)", (len(x), len(x)))
+    weights = as_asked(answer(x), "a tensor (T, T)", (len(x), len(x)), nan_is_measured=True)
     order = torch.arange(len(x)).roll(3).flip(0)
     (many,) = draw(540, (40, 16))
     shuffled, others = answer(x[order]), (-2 * x[0], x[-1].roll(1))

@@ -1249,7 +1249,8 @@ def _later(n):
 
 def _what_holds(answer, n, d):
     """What is asked of a code, whatever its design: each demand, and whether it is met."""
-    codes = as_asked(answer(torch.arange(n), d), "a tensor (n, d)", (n, d)).double()
+    codes = answer(torch.arange(n), d)
+    codes = as_asked(codes, "a tensor (n, d)", (n, d), nan_is_measured=True).double()
     some, beyond = torch.tensor([7, 3, n // 2]), torch.arange(100_000, 100_010)
     alone, far = answer(some, d).double(), answer(beyond, d).double()
     later = answer(_later(n), d).double()

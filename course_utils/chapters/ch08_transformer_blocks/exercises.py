@@ -2277,7 +2277,7 @@ def start_as_identity(block):
 
 def _what_holds(answer, x):
     """What is asked of a norm, whatever its design: each property, and whether it has it."""
-    y = as_asked(answer(x), "a tensor (B, T, d)", (*x.shape,))
+    y = as_asked(answer(x), "a tensor (B, T, d)", (*x.shape,), nan_is_measured=True)
     same = functools.partial(torch.allclose, rtol=1e-2, atol=1e-2, equal_nan=True)
     silent = (x == 0).all(-1)  # (B, T): tokens of zeros
     heard = y[~silent]  # (n, d)

@@ -411,6 +411,15 @@ def _beam(
         parents = torch.arange(len(scores))[:, None].expand_as(best)
         few = width if pool == "its best, cut" else None
         best, parents, tokens = (x.flatten()[:few] for x in (best, parents, tokens))
+    elif type(pool) is int:  # of so many continuations of each beam; an error where they are few
+        few = min(width, pool) if pool > 0 else max(1, width + pool)
+        best, tokens = total.topk(min(few, size), dim=1, largest=largest)
+        best, at = best.flatten().topk(width, largest=largest)
+        parents, tokens = at // tokens.shape[1], tokens.flatten()[at]
+    elif pool == "2 of each, as many as there are":
+        best, tokens = total.topk(min(width, 2, size), dim=1, largest=largest)
+        best, at = best.flatten().topk(min(width, best.numel()), largest=largest)
+        parents, tokens = at // tokens.shape[1], tokens.flatten()[at]
     elif pool == "best beam":
         parent = int(scores.argmax())
         best, tokens = total[parent].topk(width, largest=largest)
@@ -510,6 +519,15 @@ def _log_probs(seed, beams, vocabulary):
             "are wanted, by their sums.",
             {"pool": "its best, cut"},
             pool="its best",
+        ),
+        wrong(
+            "each beam offers only a few continuations",
+            "search",
+            "All the best may come from one beam: let each offer `width` of them, or flatten the "
+            "whole table.",
+            {"pool": 2},
+            {"pool": -1},
+            pool="2 of each, as many as there are",
         ),
         wrong(
             "only the best beam goes on",
@@ -1123,12 +1141,12 @@ def toy_decoder(seed, sees, vocabulary=5, size=1.0):
 
 
 def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judge="any",
-             layout="t s", true="leak"):  # fmt: skip
+             layout="t s", true="leak", back="each time"):  # fmt: skip
     steps = target.shape[1]
-    before = logits_of(target)[0]
+    before, other = logits_of(target)[0], target.clone()
     found = torch.zeros(steps, steps, dtype=torch.bool)
-    for s in range(steps):
-        other = target.clone()
+    for s in range(1 if back == "never, from 1 on" else 0, steps):
+        other = target.clone() if back == "each time" else other
         if change == "that and all later":
             other[0, s:] = (other[0, s:] + 1) % vocabulary
         elif type(change) is int:
@@ -1203,6 +1221,9 @@ def _leaking(logits_of, target, vocabulary, *, which="later", change="one", judg
         wrong("several tokens are changed at once", "mask direction",
               "Then you see that one of them leaks, not which. Change one at a time.",
               change="that and all later"),
+        wrong("changed tokens stay changed", "mask direction",
+              "Start from the target as it is for every s, or you see what several do together.",
+              {"back": "never, from 1 on"}, back="never"),
         wrong("only the next token is tried", "mask direction",
               "A leak may come from any later position.", change="next only"),
         wrong("only the last token is tried", "mask direction",

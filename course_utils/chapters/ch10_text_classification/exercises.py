@@ -971,6 +971,9 @@ def _read(
         same = (subjects == subjects[:, :1]).double()
     if match == "others":
         same = 1 - same
+    if match in ("product of ids", "distance of ids"):
+        first, second = subjects.double(), asked[:, None].double()
+        same = first * second if match == "product of ids" else -(first - second).abs()
     scores = same if keys == "not scaled" else same * scale
     if keys == "verdict":
         scores = scores * verdicts
@@ -1081,6 +1084,14 @@ def _list(seed, batch, number):
             "role of q, k, v",
             "The query is what is asked for, wherever it stands in the list.",
             match="first",
+        ),
+        wrong(
+            "ids are taken for amounts",
+            "score",
+            "Ids are names: one-hot vectors have the dot product 1 where the ids are equal and 0 "
+            "elsewhere, however large or near they are.",
+            {"match": "distance of ids"},
+            match="product of ids",
         ),
         wrong(
             "the other subjects are looked for",
