@@ -9,6 +9,7 @@ from torch import Tensor
 from course_utils.checker import source
 from course_utils.checker.called_with import one_call, own_arguments
 from course_utils.checker.exercise import Exercise
+from course_utils.checker.properties import is_of_properties
 from course_utils.checker.shown import number, show
 from course_utils.checker.values import Raised, gap, numbers_in
 from course_utils.checker.verdict import Case, Verdict
@@ -112,11 +113,9 @@ class Result:
         if named and self.verdict.mistakes[0].of_two:
             named.insert(0, "One way to this number:")
         elif named and self.verdict.whole:
-            what = (
-                "The same properties are lacking"
-                if self._is_open
-                else "Your result is what comes out"
-            )
+            open_task = is_of_properties(self.verdict.case and self.verdict.case.expected)
+            what = "Your result is what comes out"  # of properties very different results may agree
+            what = "The same properties are lacking" if open_task else what
             named.insert(0, f"{what} when {mistakes_are(len(named))} made:")
         elif named:
             named.insert(0, capital(f"{mistakes_are(len(named))} made:"))
@@ -124,12 +123,6 @@ class Result:
         if named and self.verdict.whole and facts:
             facts[0] = f"and besides: {facts[0]}"
         return named + [capital(fact) + ("" if fact[-1] in ".?!" else ".") for fact in facts]
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether properties were measured, in which very different results may agree."""
-        due = self.verdict.case and self.verdict.case.expected
-        return isinstance(due, dict) and {*map(type, due.values())} == {bool}
 
     def _caption(self) -> str:
         one_value = self.exercise.kind == "value"
