@@ -63,6 +63,8 @@ def place(error: BaseException, answer: Any) -> tuple[str, list[str]]:
     frame, number = at.tb_frame, at.tb_lineno
     line = linecache.getline(frame.f_code.co_filename, number).strip()
     said += _misspelt(error, frame)
+    if isinstance(error, IndexError):
+        said += _beyond(line, at)
     if isinstance(error, (RuntimeError, ValueError, IndexError, TypeError)):
         said += _shapes(line, frame) if _ABOUT_SHAPES.search(_message(error)) else []
         said += _other_parameter(line, at.tb_next)
@@ -109,10 +111,50 @@ def _shapes(line: str, frame: FrameType) -> list[str]:
     return empty + ([f"in that line the shapes are {', '.join(shown)}{more}"] if shown else [])
 
 
+def _parsed(line: str) -> ast.Module:
+    """One line of code, which may be the head of a block."""
+    return ast.parse(re.sub(r"^elif\b", "if", line) + " pass" * line.endswith(":"))
+
+
+def _beyond(line: str, at: TracebackType) -> list[str]:
+    """Where the line asks for an entry behind the last one, and why a loop may do so."""
+    frame = at.tb_frame
+    with suppress(SyntaxError):
+        for part in ast.walk(_parsed(line)):
+            plain = isinstance(part, ast.Subscript) and not isinstance(part.slice, ast.Slice)
+            if not plain or not all(isinstance(n, _PLAIN) for n in ast.walk(part)):
+                continue
+            with suppress(Exception):
+                whole, index = (
+                    eval(ast.unparse(x), {"__builtins__": {}}, frame.f_locals)
+                    for x in (part.value, part.slice)
+                )
+                counted = type(index) is int and isinstance(whole, (list, tuple, str, Tensor))
+                if counted and index >= len(whole):
+                    name = ast.unparse(part.value)
+                    ends = f"ends at place {len(whole) - 1}" if len(whole) else "is empty"
+                    said = f"`{ast.unparse(part)}` asks for place {index}, and `{name}` {ends}"
+                    return [said, *_got_shorter(name, at)]
+    return []
+
+
+def _got_shorter(name: str, at: TracebackType) -> list[str]:
+    """Whether the line is in a loop over the places of a list that takes entries out of it."""
+    with suppress(SyntaxError):
+        tree = ast.parse("".join(linecache.getlines(at.tb_frame.f_code.co_filename)))
+        for loop in (n for n in ast.walk(tree) if isinstance(n, ast.For)):
+            counted = f"len({name})" in ast.unparse(loop.iter)
+            if counted and loop.lineno <= at.tb_lineno <= loop.end_lineno:
+                taken = rf"\bdel {name}\[|\b{name}\.(pop|remove)\(|\b{name} = {name}\["
+                if re.search(taken, ast.unparse(loop)):
+                    return [f"`{name}` gets shorter in the loop, whose rounds were counted before"]
+    return []
+
+
 def _empty_slices(line: str, frame: FrameType) -> Iterator[str]:
     """Slices in the line that take nothing of a tensor which is not empty."""
     with suppress(SyntaxError):
-        for part in ast.walk(ast.parse(line.rstrip(":"))):
+        for part in ast.walk(_parsed(line)):
             if not isinstance(part, ast.Subscript) or not isinstance(part.slice, ast.Slice):
                 continue
             whole = frame.f_locals.get(getattr(part.value, "id", None))
@@ -131,7 +173,7 @@ def _other_parameter(line: str, below: TracebackType | None) -> list[str]:
     called = below.tb_frame.f_code
     takes = called.co_varnames[: called.co_argcount + called.co_kwonlyargcount]
     with suppress(SyntaxError):
-        for call in ast.walk(ast.parse(line.rstrip(":"))):
+        for call in ast.walk(_parsed(line)):
             if (
                 isinstance(call, ast.Call)
                 and ast.unparse(call.func).split(".")[-1] == called.co_name

@@ -20,6 +20,7 @@ from course_utils.checker.mistaken import (
 )
 
 _COMPARES = {"eq", "ne", "lt", "le", "gt", "ge", "isin", "equal", "not_equal"}
+_SAME = {ast.Is: ast.Eq, ast.IsNot: ast.NotEq}
 _SHORT = 30  # characters of code that words hold
 OTHER_OPERATION = "another operation is due"
 OTHER_NAME = "one name stands for another"
@@ -58,6 +59,10 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
         if isinstance(node.op, (ast.Add, ast.Sub)) and is_small(node.right):
             yield NO_SMALL, node.left
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        if (same := _SAME.get(type(node.ops[0]))) and not _is_none(node.comparators[0]):
+            equal = ast.Compare(node.left, [same()], node.comparators)
+            sign = "==" if same is ast.Eq else "!="
+            yield f"`{sign}` is due, for `is` asks whether it is the same object", equal
         for other in _alike(type(node.ops[0])):
             yield "another comparison is due", ast.Compare(node.left, [other()], node.comparators)
     if isinstance(node, ast.BoolOp):
@@ -80,6 +85,10 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
             yield LOG_SOFTMAX, softmax
         if _is_clamped(node):
             yield NO_SMALL, node.func.value
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _softmax_under(node: ast.Call) -> ast.Call | None:
@@ -118,9 +127,11 @@ def _left_out(node: ast.expr, names: list[str], own: list[str]) -> Slips:
                 yield f"another `{keyword.arg}=` is due", ast.Call(node.func, node.args, others)
         if not node.args and not node.keywords and inner and node.func.attr in OVER_ALL:
             for axes in OVER_ALL[node.func.attr]:
-                kept = [ast.keyword("keepdim", ast.Constant(True))] * (node.func.attr != "flatten")
-                for more in ([], kept) if kept else ([],):
-                    yield "an argument is missing", ast.Call(node.func, [*map(_number, axes)], more)
+                places = [*map(_number, axes)]
+                yield "an argument is missing", ast.Call(node.func, places, [])
+                if node.func.attr != "flatten":
+                    kept = [ast.keyword("keepdim", ast.Constant(True))]
+                    yield "two arguments are missing", ast.Call(node.func, places, kept)
         if not any(k.arg == "keepdim" for k in node.keywords):
             more = [*node.keywords, ast.keyword("keepdim", ast.Constant(True))]
             yield "an argument is missing", ast.Call(node.func, node.args, more)

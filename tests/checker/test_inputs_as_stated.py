@@ -202,7 +202,7 @@ def test_an_error_where_two_sizes_differ_names_them():
         ("unsplit_scale", 1 / 8, ("the root is missing, and the factor is turned round",)),
         ("ordered_pool", lambda x, n: torch.stack(
             [(3.0 * torch.arange(k)).softmax(0) @ row[:k] for row, k in zip(x, n.tolist())]),
-         ("the weights of some places are all but 0",)),
+         ("two places have the same weight, or next to none",)),
         ("nearest_weights", lambda q, keys, k: (lambda near: near / near.sum(1, keepdim=True))(
             ((q[:, None] - keys).abs()
              <= (q[:, None] - keys).abs().topk(k, largest=False).values.max()).float()),

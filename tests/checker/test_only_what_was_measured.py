@@ -57,7 +57,7 @@ def test_what_was_taken_away_is_not_what_is_missing():
         x = torch.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0)
         return (x * mask[..., None]).sum(1) / mask.sum()
 
-    assert "at `mask.sum()`, an argument is missing" in str(check("mean_of_real", mean_of_real))
+    assert "at `mask.sum()`, two arguments are missing" in str(check("mean_of_real", mean_of_real))
 
 
 def test_a_step_more_mends_no_table_of_truths_by_chance():

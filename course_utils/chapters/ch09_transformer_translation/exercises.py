@@ -1578,6 +1578,9 @@ def _factor(step, steps, form):
         "first 100": step / 100
         if step <= 100
         else min(1.0, max(0.01, (steps - step) / (0.3 * steps))),
+        "100, then a cosine": step / 100
+        if step <= 100
+        else 0.5 + 0.5 * math.cos(math.pi * (step - 100) / (steps - 100)),
         "twentieth": min(step / max(1, steps // 20), 1.0, (steps - step + 1) / (steps - end + 1)),
         "just behind a third": min(
             step / math.ceil((steps + 1) / 3), 1.0, 6 * (steps - step + 1) / steps
@@ -1650,7 +1653,8 @@ def play_schedule(answer, steps):
               form="no plateau"),
         wrong("the warm-up has a fixed number of updates", "learning rate",
               "A short training ends before it is over; make it a share of `steps`.",
-              {"form": "first 100", "end": _END}, form="fixed warm-up"),
+              {"form": "first 100", "end": _END}, {"form": "100, then a cosine", "end": _END},
+              form="fixed warm-up"),
         wrong("the peak comes late", "learning rate",
               "The largest factor shall be reached in the first third.",
               {"form": "half way", "end": _END}, {"form": "just behind a third", "end": _END},
@@ -1658,7 +1662,8 @@ def play_schedule(answer, steps):
         wrong("the learning rate goes up and down", "learning rate",
               "It shall rise once, and then never again.", form="saw"),
         wrong("the peak is not 1", "learning rate",
-              "The function gives a factor; the peak itself is set elsewhere.", form="too large"),
+              "The largest factor is 1, in short trainings too; the peak itself is set elsewhere.",
+              form="too large"),
     ],
     hints=[
         "Updates are counted from 1 to steps. How many of them shall be the warm-up?",

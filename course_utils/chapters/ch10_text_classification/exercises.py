@@ -1182,6 +1182,8 @@ def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
     weights = {
         "even": torch.ones(hidden.shape),
         "ends": ((at == 0) | last).float(),
+        "a wave": ((math.pi / 4 * at).cos() + 2).expand(hidden.shape),
+        "a valley": ((at - (len(at) - 1) / 2).abs() + 1).expand(hidden.shape),
         "last": last.float(),
         **{base: (base**at).expand(hidden.shape) for base in _STEEP},
     }.get(made, (at + 1.0).expand(hidden.shape))
@@ -1222,22 +1224,16 @@ def _pool(x, valid_lens, *, made="rising", padding="hidden", sums="one"):
     ],
     mistakes=[
         wrong(
-            "two places have the same weight",
+            "two places have the same weight, or next to none",
             "position",
-            "Property 3: outputs of places that count alike can change places unseen.",
+            "Property 3: outputs of places that count alike can change places unseen, and so can "
+            "those of places whose weights are all but 0. Let all weights differ, none be tiny.",
             {"made": "ends", "padding": "hidden", "sums": "one"},
             {"made": "last", "padding": "hidden", "sums": "one"},
+            {"made": "a wave"},
+            {"made": "a valley"},
+            *({"made": base, "padding": "hidden", "sums": "one"} for base in _STEEP),
             made="even",
-        ),
-        wrong(
-            "the weights of some places are all but 0",
-            "position",
-            "Property 3: of 8 places some hardly count, and where two of them change places next "
-            "to nothing changes. Let the weights differ less from place to place.",
-            *({"made": base} for base in _STEEP[1:]),
-            made=_STEEP[0],
-            padding="hidden",
-            sums="one",
         ),
         wrong(
             "padding counts",
