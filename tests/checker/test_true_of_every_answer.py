@@ -8,9 +8,12 @@ import torch.nn.functional as F
 
 from course_utils.checker import catalogue, check
 from course_utils.checker.exercise import REGISTRY, call
+from course_utils.checker.findings import right_parts
+from course_utils.checker.generic_inputs import Trial, generic
 from course_utils.checker.properties import is_of_properties
-from course_utils.checker.values import gap
+from course_utils.checker.runner import outcome
 from course_utils.checker.verdict import outcome_of
+from course_utils.checker.widen import drawn
 
 OPEN = [
     e for e in catalogue()
@@ -81,16 +84,26 @@ def test_a_part_is_right_already_only_if_it_is_in_every_size():
 
 
 def test_one_of_two_results_is_right_only_if_it_is_on_inputs_drawn_afresh():
-    exercise = REGISTRY["join_halves"]
-    known = [outcome_of(exercise, (), i) for i in range(len(exercise.probes))]
+    exercise = REGISTRY["attend_with_roles"]
 
-    def by_heart(*args):
-        right = exercise.solution(*args)
-        seen = any(gap(list(right), due).size <= 1 for due in known)
-        return right[0] * 2, right[1] if seen else right[1] + 1
+    def play_right(inputs):
+        return [outcome(call, exercise.solution, args, 0) for args in inputs]
 
-    said = str(check(exercise.name, by_heart))
-    assert "second is right" not in said
+    def second_right_on(known):
+        def play(inputs):
+            return [
+                [2 * y, w if any(args is x for x in known) else 2 * w]
+                for args, (y, w) in zip(inputs, play_right(inputs))
+            ]
+
+        return play
+
+    inputs = [*generic(exercise)]
+    for known, said in ((inputs, None), ([*inputs, *drawn(exercise)], "second result is right")):
+        play = second_right_on(known)
+        trial = Trial(exercise, inputs, play_right(inputs), play(inputs), play_right, play)
+        told = right_parts(trial)
+        assert told is None if said is None else said in told
 
 
 @pytest.mark.parametrize("exercise", LOW, ids=lambda e: e.name)
