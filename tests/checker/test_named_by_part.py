@@ -90,11 +90,12 @@ def test_a_part_that_a_mistake_explains_is_named_where_the_rest_is_unknown():
         ),
         (
             "ordered_pool",
-            lambda x, valid_lens: x.sum(1),
+            lambda x, valid_lens: x.amax(1) + 1,
             [
                 "leaves padding out",
                 "gives v where all real outputs are v",
                 "changes when two real outputs change places",
+                "doubles when all outputs double",
             ],
         ),
     ],
