@@ -61,6 +61,8 @@ def repair(
     few = _only_truths(due((), 0))
     if few and any(map(callable, inputs[0])):  # what an experiment finds, many others find by luck
         return ""
+    named = {exercise.argument(i): x for i, x in enumerate(inputs[0])}
+    real = {n for n, x in named.items() if isinstance(x, Tensor) and x.is_floating_point()}
     edits: list[Edit] = []
     first: list[Any] = []  # what each edit gives on the first input
 
@@ -77,6 +79,7 @@ def repair(
         for some in (code.edits(0), code.edits(1), code.together(), code.edits(2)):
             more = [e for e in some if only in ("", e.words) and _may_be_written(e)]
             more = [e for e in more if not (few and e.words.startswith(_FACTORS))]
+            more = [e for e in more if not _keeps_apart(e, real)]
             more.sort(key=lambda e: e.words.startswith("one "))  # names, of which there are many
             found = tried(more)
             good = [e for e, x in zip(more, found) if x is True]
@@ -183,6 +186,16 @@ def _by_luck(part: Edit) -> bool:
     if isinstance(new, ast.UnaryOp):
         return new.operand.value <= -min(NUMBERS)
     return is_small(part.node) and bool(new.value)
+
+
+def _keeps_apart(edit: Edit | Together, real: set[str]) -> bool:
+    """Whether a step more only keeps the real numbers that were tried from being equal to one."""
+    return edit.words.startswith("a step is missing") and any(
+        isinstance(part.parent, ast.Compare)
+        and isinstance(part.parent.ops[0], (ast.Eq, ast.NotEq))
+        and getattr(part.parent.left, "id", None) in real
+        for part in getattr(edit, "parts", [edit])
+    )
 
 
 def _only_computes(code: Code) -> bool:

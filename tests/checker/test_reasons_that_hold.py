@@ -76,6 +76,15 @@ def test_a_likely_slip_is_named(name, answer, said):
     assert said in str(check(name, answer))
 
 
+def test_no_step_is_missing_that_only_keeps_the_numbers_tried_from_being_0():
+    def mean_of_real(x, valid_lens):
+        mask = torch.arange(x.shape[1]) < valid_lens[:, None]
+        x = (x + 1e-6).masked_fill(~mask[..., None], 0)
+        return x.sum(1) / (x != 0).sum(1)
+
+    assert "with this one change" not in str(check("mean_of_real", mean_of_real))
+
+
 def test_padding_that_counts_does_not_keep_v():
     def pool(x, valid_lens):
         weights = torch.arange(1.0, x.shape[1] + 1)

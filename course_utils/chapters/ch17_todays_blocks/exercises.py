@@ -349,6 +349,8 @@ def _order(d, how):
 
 def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns"):
     if axis == "rows":
+        if len(W) % (2 * num_heads):
+            raise ValueError("such rows cannot be cut into heads and pairs")
         return _to_halves(W.T, num_heads, order=order, heads=heads).T
     d = W.shape[1]
     if heads == "copied":
@@ -385,10 +387,10 @@ def _to_halves(W, num_heads, *, order="to halves", heads="each", axis="columns")
     """,
     reference=_to_halves,
     probes=[
-        (torch.arange(4.0).view(1, 4), 1),
-        (torch.arange(24.0).view(2, 12), 2),
+        (torch.arange(16.0).view(4, 4), 1),
+        (torch.arange(96.0).view(8, 12), 2),
         (torch.arange(128.0).view(8, 16), 2),
-        (torch.arange(36.0).view(2, 18), 3),
+        (torch.arange(216.0).view(12, 18), 3),
     ],
     mistakes=[
         wrong(
