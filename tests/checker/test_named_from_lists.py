@@ -191,7 +191,7 @@ def test_a_length_that_counts_is_not_put_down_to_a_lost_sign():
         return 5 * torch.tanh(queries @ F.normalize(keys, dim=-1).mT)
 
     said = str(check("fair_score", pressed_together))
-    assert "rises as the angle shrinks" in said
+    assert "The length of a query counts" in said
     assert "is a sign dropped" not in said
 
 

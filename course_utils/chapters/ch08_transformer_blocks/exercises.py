@@ -1900,8 +1900,8 @@ def _parallel(
     if form == "nobody reads the norm":
         return x + attend(x) + ffn(x)
     a = attend(x if attention_reads == "x" else read)
-    if attention_reads == "queries alone":
-        a = attention(read, x, x, mask)
+    if attention_reads in ("queries alone", "all but values"):
+        a = attention(read, x if attention_reads == "queries alone" else read, x, mask)
     f = ffn(x if network_reads == "x" else read)
     return {"none": 0 * x, "twice": 2 * x, "normed": read}.get(stream, x) + a + f
 
@@ -1988,6 +1988,12 @@ def _parallel_in_place(x, attention, ffn, norm, mask):
             "norm place",
             "Queries, keys and values are all norm(x).",
             attention_reads="queries alone",
+        ),
+        wrong(
+            "the values of attention are not normalised",
+            "norm place",
+            "Queries, keys and values are all norm(x).",
+            attention_reads="all but values",
         ),
         wrong(
             "the network reads the stream without its norm",

@@ -508,6 +508,11 @@ def _encoded(
         out = list(word)
         while known := [i for i, pair in enumerate(zip(out, out[1:])) if pair in ranks]:
             out[known[0] : known[0] + 2] = [first + ranks[tuple(out[known[0] : known[0] + 2])]]
+    elif choose == "a whole round":
+        out = list(word)
+        while pairs := sorted({p for p in zip(out, out[1:]) if p in ranks}, key=ranks.get):
+            for pair in pairs:
+                out = _merged(out, pair, first + ranks[pair])
     elif choose == "unknown first":
         out = list(word)
         while len(out) > 1:
@@ -562,9 +567,16 @@ def _encoded(
         ),
         ([1, 2, 3, 4, 2, 3], [(3, 4), (1, 2), (257, 3), (2, 3)]),
         ([7, 7, 7, 7, 7], [(7, 7), (256, 256)]),
+        ([1, 2, 3, 4], [(1, 2), (256, 3), (3, 4)]),
         ([9, 8], [(1, 2)]),
     ],
     mistakes=[
+        wrong(
+            "all pairs of a round are merged before the word is looked at again",
+            "merges",
+            "Look again after each merge: it may have made a pair that was learned earlier.",
+            choose="a whole round",
+        ),
         wrong(
             "the leftmost pair is merged first",
             "merges",
