@@ -88,7 +88,9 @@ def _own_frames(trace: TracebackType | None, answer: Any) -> Iterator[TracebackT
 
 
 def _misspelt(error: BaseException, frame: FrameType) -> list[str]:
-    """A name that nearly is another one."""
+    """A name that nearly is another one, or that stands for nothing yet."""
+    if isinstance(error, UnboundLocalError):
+        return ["on the way taken here nothing was assigned to that name before"]
     known: list[str] = []
     if isinstance(error, NameError):
         known = [*frame.f_locals, *frame.f_globals]

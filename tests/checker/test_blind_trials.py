@@ -600,3 +600,29 @@ def test_of_equal_rates_either_may_be_given():
         return max(range(most, -1, -1), key=rates.__getitem__)
 
     assert check("draft_ahead", the_last)
+
+
+def test_a_name_that_got_no_value_on_the_way_is_not_called_unknown():
+    def when_to_stop(losses, patience):
+        best, bad = 0, 0
+        for i in range(1, len(losses)):
+            best, bad = (i, 0) if losses[i] < losses[best] else (best, bad + 1)
+            if bad == patience:
+                break
+        return best, i
+
+    said = str(check("when_to_stop", when_to_stop))
+    assert "not where one loss is all there is" in said
+    assert "nothing was assigned to that name before" in said
+    assert "No cell has defined" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "part"),
+    [
+        ("best_without_order", 0.6, "all reviews of the pairs are counted"),
+        ("unsplit_scale", 512, "a number of features is given"),
+    ],
+)
+def test_a_number_gets_the_words_that_fit_it(name, answer, part):
+    assert part in str(check(name, answer)).lower()

@@ -912,8 +912,13 @@ def orders_told_apart():
             "half of the others is taken to be wrong",
             "averaging",
             "It is the pairs of which half is wrong: 30 + 40 are right.",
-            {"answer": 0.6},
             answer=0.8,
+        ),
+        wrong(
+            "all reviews of the pairs are counted, and none of the others",
+            "counting",
+            "Of each pair one is right, 30 of the 60, and all 40 others can be right.",
+            answer=0.6,
         ),
         wrong(
             "the 30 pairs are taken for 30 reviews",

@@ -565,8 +565,12 @@ def _stop_while(losses, patience):
         ([5.0, 4.0, 3.0], 2),
         ([3.0, 2.0, 2.0, 1.5, 1.6, 1.55, 1.7, 1.2, 1.1], 2),
         ([2.0, 2.5, 2.4, 2.3, 2.2, 2.1, 1.0], 4),
+        ([3.0, 2.0, 2.5, 2.2], 3),
     ],
-    edges=[("where 60 losses fall", ([3.0 - k / 32 for k in range(60)], 4))],
+    edges=[
+        ("where 60 losses fall", ([3.0 - k / 32 for k in range(60)], 4)),
+        ("where one loss is all there is", ([3.0], 2)),
+    ],
     mistakes=[
         wrong("a loss is compared with the one before", "stopping",
               "Lower than the last one is not enough: it has to beat the lowest so far.",

@@ -560,9 +560,9 @@ def own_linears(num, size):
             answer=512**0.5,
         ),
         wrong(
-            "the size of a head is given",
+            "a number of features is given",
             "scale",
-            "64 features has a head; the factor compares the roots of 512 and 64.",
+            "The factor compares two roots, those of all 512 features and of the 64 of one head.",
             {"answer": 8.0 * 64},
             answer=64,
         ),
