@@ -48,10 +48,12 @@ def _exchanges(node: ast.expr, names: list[str], own: list[str]) -> Slips:
             yield "another number is due", ast.Constant(node.value * factor)
     if isinstance(node, ast.Constant) and type(node.value) is bool:
         yield "True and False are exchanged", ast.Constant(not node.value)
-    if isinstance(node, ast.BinOp):
+    if isinstance(node, ast.BinOp):  # exponents stay small: a power of whole numbers may never end
         for other in _alike(type(node.op)):
-            yield OTHER_OPERATION, ast.BinOp(node.left, other(), node.right)
-        yield "two sides are exchanged", ast.BinOp(node.right, node.op, node.left)
+            if other is not ast.Pow or _is_exponent(node.right):
+                yield OTHER_OPERATION, ast.BinOp(node.left, other(), node.right)
+        if not isinstance(node.op, ast.Pow) or not isinstance(node.left, ast.BinOp):
+            yield "two sides are exchanged", ast.BinOp(node.right, node.op, node.left)
         for new in _other_brackets(node):
             yield "the brackets stand elsewhere", new
         if isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Constant):
@@ -224,6 +226,11 @@ def _whole(node: ast.expr | None) -> int | None:
         value = ast.literal_eval(node)
         return value if type(value) is int else None
     return None
+
+
+def _is_exponent(node: ast.expr) -> bool:
+    value = getattr(node, "value", None)
+    return isinstance(node, ast.Constant) and type(value) in (int, float) and abs(value) <= 10
 
 
 def is_small(node: ast.expr) -> bool:

@@ -626,3 +626,17 @@ def test_a_name_that_got_no_value_on_the_way_is_not_called_unknown():
 )
 def test_a_number_gets_the_words_that_fit_it(name, answer, part):
     assert part in str(check(name, answer)).lower()
+
+
+def test_no_change_that_is_tried_takes_a_power_without_end():
+    """With ** for each * a formula of sizes would have more digits than can be counted."""
+
+    def transformer_parameters(d_model, d_ff, layers, vocabulary):
+        attention = 4 * (d_model * d_model + d_model)
+        ffn = d_model * d_ff + d_ff + d_ff * d_model + d_model
+        norm = 2 * d_model
+        encoder = attention + ffn + 2 * norm
+        decoder = attention + ffn + 3 * norm
+        return layers * (encoder + decoder) + vocabulary * d_model
+
+    assert check("transformer_parameters", transformer_parameters).status == "wrong"

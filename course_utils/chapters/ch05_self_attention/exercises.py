@@ -1505,8 +1505,13 @@ def _stack(*, layers=50, outputs=101, width=5, maps=64 * 64, each=1):
                 "every layer goes one token further",
                 "position",
                 "That is width 3, or a recurrence; width 5 reaches 2 tokens to each side.",
-                {"layers": 101},
                 layers=100,
+            ),
+            wrong(
+                "there is a layer for each token",
+                "position",
+                "Width 5 reaches 2 tokens to each side, so fewer layers are enough.",
+                layers=101,
             ),
             wrong(
                 "tokens are counted, not the gaps between them",
